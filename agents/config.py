@@ -1,0 +1,134 @@
+"""Every option of a run with its reason, and the presets that suit a game and a device."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from envs.game import Game
+
+DEFAULT_MINUTES = 30.0  # budget of a run that is given neither iterations nor minutes
+
+
+@dataclasses.dataclass(frozen=True)
+class Config:
+    """Options of a training run. A checkpoint keeps them, so a resumed run needs none of them again."""
+
+    # The run
+    env: str = "foq"
+    """Game, as name:option=value,..."""
+    seed: int = 0
+    """Everything random follows from it: same seed, same machine, same weights after N iterations."""
+    iterations: int | None = None
+    """Stop after this many iterations in all, those before a resume counted."""
+    minutes: float | None = None
+    """Stop after this much running time in all. The learning rate then follows the clock, so bit-for-bit repeatable
+    runs give --iterations instead. Without either, a run takes 30 minutes."""
+    out: str = ""
+    """Folder of the run; by default runs/GAME-TIME."""
+    checkpoint_minutes: float = 5.0
+    """Time between two saves: what a crash can cost."""
+
+    # Self-play
+    num_envs: int = 1024
+    """Games played in lockstep (B)."""
+    plies_per_iteration: int = 8
+    """Plies of every game between two visits to the host (T). Games go on across iterations."""
+    num_simulations: int = 16
+    """Simulations of the search for each move (N)."""
+    search: Literal["gumbel", "puct"] = "gumbel"
+    """Gumbel improves the policy even with few simulations (Danihelka et al. 2022); puct is AlphaZero's."""
+    search_loop: Literal["ours", "mctx"] = "ours"
+    """The tree loop: ours writes only along the path of a simulation; mctx's own is the reference for it."""
+    gumbel_actions: int = 8
+    """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
+    value_scale: float = 0.1
+    """Weight of values against the prior in Gumbel search, c_scale of Danihelka et al. 2022."""
+    visit_offset: float = 50.0
+    """Visits that every node is taken to have in that weight, c_visit of the same paper."""
+    rescale_values: bool = True
+    """Spread the values of a node's actions over [0, 1] before weighing them, as mctx does by default."""
+    c_puct: float = 1.25
+    """Exploration of PUCT, c_init of Silver et al. 2018."""
+    dirichlet_alpha: float = 0.3
+    """Concentration of the root noise of PUCT, about 10 over the usual number of legal moves (Silver et al. 2018)."""
+    dirichlet_fraction: float = 0.25
+    """Share of that noise in the root's prior (Silver et al. 2017)."""
+    temperature_plies: int = 30
+    """Plies from the start of a game in which PUCT plays in proportion to visits (Silver et al. 2017); then the most
+    visited. Gumbel search explores by its own noise throughout."""
+
+    # Network
+    network: Literal["resnet", "mlp"] = "resnet"
+    """Body: residual convolutions, or a perceptron for games of a handful of cells."""
+    channels: int = 32
+    """Width of the body."""
+    blocks: int = 3
+    """Residual blocks of two layers each."""
+    normalisation: Literal["none", "layer", "batch"] = "none"
+    """See the docstring of agents/network.py for the measurement behind the default."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Arithmetic of the body; weights and heads stay in float32."""
+
+    # Learning
+    replay_capacity: int = 200_000
+    """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
+    replay_ratio: float = 4.0
+    """How often a row is drawn on average while it is in the buffer; sets the updates of an iteration."""
+    batch_size: int = 1024
+    """Rows in one update."""
+    learning_rate: float = 2e-3
+    """Peak, reached after `warmup_updates`."""
+    final_learning_rate: float = 0.05
+    """Share of the peak that is left at the end of the budget (cosine in between)."""
+    warmup_updates: int = 100
+    """Updates of linear warm-up: Adam's second moments are unreliable before."""
+    weight_decay: float = 1e-4
+    """Decoupled (AdamW), on kernels only."""
+    clip_norm: float = 1.0
+    """Largest global norm of a gradient: outcomes are noisy."""
+    value_weight: float = 1.0
+    """Weight of the squared value error beside the policy's cross entropy."""
+    average_decay: float = 0.999
+    """Exponential average of the weights per update; the averaged network plays and is saved for play."""
+
+    def __post_init__(self):
+        positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
+        for name in (*positive, "replay_capacity"):
+            _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
+        for name in ("iterations", "minutes"):
+            value = getattr(self, name)
+            _demand(value is None or value > 0, f"--{name} must be more than 0, not {value}")
+        for name in ("learning_rate", "replay_ratio", "clip_norm", "value_scale", "c_puct", "dirichlet_alpha"):
+            _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
+        for name in ("blocks", "weight_decay", "warmup_updates", "value_weight", "seed", "checkpoint_minutes"):
+            _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
+        for name in ("final_learning_rate", "average_decay", "dirichlet_fraction"):
+            _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
+
+
+def _demand(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
+
+
+# What resuming may change: everything else is baked into the arrays or would make the run another one.
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes"})
+
+TINY_CELLS = 16  # boards up to this size are learnt by a perceptron
+
+
+def preset(game: Game, platform: str) -> Config:
+    """Options that suit the game and the device found (`cpu`, `gpu` or `tpu`)."""
+    import jax  # only to ask for the shape of an observation
+
+    rows, cols, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
+    config = Config(env=game.name)
+    if rows * cols <= TINY_CELLS:
+        tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
+        return dataclasses.replace(config, **tiny, replay_capacity=50_000, minutes=2.0)
+    if platform == "cpu":
+        return config
+    # An accelerator is idle with a small network: its cost is that of starting kernels.
+    wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "gumbel_actions": 16, "dtype": "bfloat16"}
+    return dataclasses.replace(config, **wide, batch_size=4096, replay_capacity=1_000_000, plies_per_iteration=32)

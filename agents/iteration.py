@@ -1,0 +1,133 @@
+"""One iteration as a single function from run to run: self-play, insertion, updates, figures.
+
+The host meets the device once per iteration: everything that a run is lies in `Run`, so a saved `Run` goes on as if it
+had never stopped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from agents import learner, replay, selfplay
+from agents.config import Config
+from agents.learner import Learning
+from agents.network import Network
+from agents.replay import Replay
+from agents.search import make_search
+from agents.selfplay import Lanes, Row
+from envs.game import Array, Game
+
+
+class Run(NamedTuple):
+    learning: Learning
+    replay: Replay
+    lanes: Lanes
+    key: Array  # uint32[2], raw key data; each iteration folds its number in
+    iteration: Array  # int32[], iterations done
+
+
+class Figures(NamedTuple):
+    """What an iteration reports; means over the iteration's rows or updates. NaN where there was nothing to average."""
+
+    games: Array  # games that ended
+    game_length: Array  # their mean number of plies
+    draw_rate: Array
+    first_win_rate: Array  # share won by player 0
+    value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
+    search_entropy: Array  # of the improved policy, nats
+    distinct: Array  # share of different positions among the iteration's rows
+    policy_loss: Array
+    value_loss: Array
+    policy_entropy: Array
+    target_entropy: Array
+    gradient_norm: Array
+    learning_rate: Array
+    replay_age: Array  # mean plies since the drawn rows were played
+    replay_rows: Array  # rows that can be drawn
+
+
+def updates_per_iteration(config: Config) -> int:
+    """Updates that draw each row `replay_ratio` times on average; the same number in every iteration."""
+    return max(1, round(config.replay_ratio * config.num_envs * config.plies_per_iteration / config.batch_size))
+
+
+def start_run(game: Game, net: Network, config: Config) -> Run:
+    """The run before its first iteration."""
+    key = jax.random.key(config.seed)
+    net_key, lanes_key, run_key = jax.random.split(key, 3)
+    lanes = selfplay.start_lanes(game, lanes_key, config.num_envs)
+    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config.plies_per_iteration)
+    rows = jax.eval_shape(play, jax.eval_shape(net.init, net_key), key, lanes)[1]
+    ring = replay.empty_replay(rows, replay.ring_length(game, config))
+    learning = learner.start_learning(net, config, net_key)
+    return Run(learning, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
+
+
+def make_iteration(game: Game, net: Network, config: Config) -> Callable[[Run, Array], tuple[Run, Figures]]:
+    """`iterate(run, progress) -> (run, Figures)`; `progress` in [0, 1] is the share of the budget used so far."""
+    num_updates = updates_per_iteration(config)
+    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config.plies_per_iteration)
+    learn = learner.make_learner(game, net, config, num_updates)
+
+    def iterate(run: Run, progress: Array) -> tuple[Run, Figures]:
+        key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
+        play_key, draw_key = jax.random.split(key)
+        lanes, rows = play(run.learning.average, play_key, run.lanes)
+        before = run.replay
+        after = replay.insert(before, rows)
+        index = replay.draw(after, draw_key, (num_updates, config.batch_size))
+
+        def no_updates(learning):
+            nothing = jnp.full(num_updates, jnp.nan)
+            return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
+
+        # Nothing to learn from until the first games have ended.
+        learning, losses = jax.lax.cond(
+            after.known.any(), lambda learning: learn(learning, after, index, progress), no_updates, run.learning
+        )
+        rate = learner.learning_rate(config, run.learning.updates, progress)
+        figures = summarise(rows, before, after, index, losses, rate)
+        return Run(learning, after, lanes, run.key, run.iteration + 1), figures
+
+    return iterate
+
+
+def summarise(rows: Row, before: Replay, after: Replay, index: Array, losses: learner.Losses, rate: Array) -> Figures:
+    games = rows.done.sum()
+    share = lambda condition: (condition & rows.done).sum() / games
+    policy = rows.policy.astype(jnp.float32)
+    entropy = -jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-30)), 0.0).sum(-1)
+    written = jnp.arange(len(after.known)) - before.cursor
+    fresh = (written >= 0) & (written < len(rows.done))
+    completed = after.known & (fresh[:, None] | ~before.known)
+    error = jnp.square(after.rows.raw_value.astype(jnp.float32) - after.result)
+    return Figures(
+        games=games,
+        game_length=jnp.where(rows.done, rows.plies + 1, 0).sum() / games,
+        draw_rate=share((rows.rewards == 0).all(-1)),
+        first_win_rate=share(rows.rewards[..., 0] > 0),
+        value_error=jnp.sqrt(jnp.where(completed, error, 0).sum() / completed.sum()),
+        search_entropy=entropy.mean(),
+        distinct=distinct_share(rows),
+        learning_rate=rate,
+        replay_age=jnp.where(games >= 0, replay.age(after, index).mean(), jnp.nan),
+        replay_rows=after.known.sum(),
+        **{name: value.mean() for name, value in losses._asdict().items()},
+    )
+
+
+def distinct_share(rows: Row) -> Array:
+    """Share of different positions among the rows, told apart by a 32-bit hash of their bytes."""
+    total = rows.done.size
+    code = jnp.zeros(total, jnp.uint32)
+    for leaf in jax.tree.leaves(rows.memory):
+        flat = leaf.reshape(total, -1).astype(jnp.int32).astype(jnp.uint32)
+        odd = (2 * jnp.arange(flat.shape[1], dtype=jnp.uint32) + 1) * jnp.uint32(2654435761)
+        mixed = (flat + odd) * (odd ^ jnp.uint32(0x9E3779B9))
+        code = code * jnp.uint32(31) + ((mixed ^ (mixed >> 15)) * jnp.uint32(2246822519)).sum(-1, dtype=jnp.uint32)
+    code = jnp.sort(code)
+    return (1 + (code[1:] != code[:-1]).sum()) / total

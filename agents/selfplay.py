@@ -1,0 +1,140 @@
+"""Games in lockstep: B lanes play T plies, a finished game restarts in its lane, and every ply becomes a row.
+
+Lanes go on across calls, so no position is thrown away because an iteration ended; the outcome of a row is known only
+when its game has ended, see `outcomes`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from envs.game import Array, Game
+
+
+class Lanes(NamedTuple):
+    """Games under way."""
+
+    states: Any  # [B, ...], none of them finished
+    plies: Array  # int32[B], moves made in each
+
+
+class Row(NamedTuple):
+    """One ply of one game, as the replay buffer keeps it. Arrays here lead with [T, B] in a trajectory."""
+
+    memory: Any  # game.remember(s): what `observe` needs
+    actions: Array  # int16[K], legal codes in the mover's frame, -1 in empty slots
+    policy: Array  # float16[K], the search's improved policy on them
+    player: Array  # int8[], who moved
+    value: Array  # float16[], searched value for the mover
+    raw_value: Array  # float16[], the network's own
+    done: Array  # bool[], the move ended the game
+    rewards: Array  # float32[n], result of the game where `done`, else 0
+    plies: Array  # int16[], moves made before this one
+
+
+def restart(game: Game, key: Array, lanes: Lanes) -> Lanes:
+    """Puts a start position in the place of every finished game."""
+    done = jax.vmap(game.over)(lanes.states)
+    fresh = jax.vmap(game.init)(jax.random.split(key, done.shape[0]))
+    pick = lambda new, old: jnp.where(done.reshape(done.shape + (1,) * (old.ndim - 1)), new, old)
+    return Lanes(jax.tree.map(pick, fresh, lanes.states), jnp.where(done, 0, lanes.plies))
+
+
+def random_action(key: Array, mask: Array) -> Array:
+    """A legal action of each lane, uniformly; int32[B] from bool[B, A]. The r-th legal one, for one random r a lane."""
+    count = jnp.cumsum(mask, axis=-1, dtype=jnp.int32)
+    r = jax.random.randint(key, mask.shape[:1], 0, jnp.maximum(count[:, -1], 1))
+    return (count <= r[:, None]).sum(-1).astype(jnp.int32)
+
+
+def start_lanes(game: Game, key: Array, num_envs: int) -> Lanes:
+    """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
+    start_key, plies_key, play_key = jax.random.split(key, 3)
+    states = jax.vmap(game.init)(jax.random.split(start_key, num_envs))
+    wait = jax.random.randint(plies_key, (num_envs,), 0, game.max_plies)
+
+    def ply(t, lanes):
+        action_key, restart_key = jax.random.split(jax.random.fold_in(play_key, t))
+        action = random_action(action_key, jax.vmap(game.mask)(lanes.states))
+        moved = jax.vmap(game.step)(lanes.states, action)
+        plays = t < wait
+        pick = lambda new, old: jnp.where(plays.reshape(plays.shape + (1,) * (old.ndim - 1)), new, old)
+        return restart(game, restart_key, Lanes(jax.tree.map(pick, moved, lanes.states), lanes.plies + plays))
+
+    return jax.lax.fori_loop(0, game.max_plies, ply, Lanes(states, jnp.zeros(num_envs, jnp.int32)))
+
+
+def legal_slots(mask: Array, num_slots: int) -> Array:
+    """Codes of the legal actions in order, int32[B, K]; -1 in empty slots."""
+    count = jnp.cumsum(mask, axis=-1, dtype=jnp.int32)
+    # The k-th legal code is the number of codes before which at most k were legal: compares and sums, no scatter.
+    codes = (count[:, None, :] <= jnp.arange(num_slots)[:, None]).sum(-1, dtype=jnp.int32)
+    return jnp.where(codes < mask.shape[-1], codes, -1)
+
+
+def at_slots(values: Array, slots: Array) -> Array:
+    """Entries of `values` [B, A] at the codes in `slots` [B, K]; 0 in empty slots."""
+    return jnp.where(slots < 0, 0, jnp.take_along_axis(values, jnp.maximum(slots, 0), axis=-1))
+
+
+def make_selfplay(game: Game, search, num_plies: int):
+    """`play(weights, key, lanes) -> (lanes, Row[T, B])`, T = `num_plies`, with `search` from `make_search`."""
+
+    def ply(weights, lanes: Lanes, key: Array) -> tuple[Lanes, Row]:
+        search_key, restart_key = jax.random.split(key)
+        states = lanes.states
+        found = search(weights, search_key, states, lanes.plies)
+        slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
+        player = jax.vmap(game.player)(states)
+        moved = jax.vmap(game.move)(states, found.action)
+        row = Row(
+            memory=jax.vmap(game.remember)(states),
+            actions=to_view(game, slots, player).astype(jnp.int16),
+            policy=at_slots(found.policy, slots).astype(jnp.float16),
+            player=player.astype(jnp.int8),
+            value=found.value.astype(jnp.float16),
+            raw_value=found.raw_value.astype(jnp.float16),
+            done=jax.vmap(game.over)(moved),
+            rewards=jax.vmap(game.rewards)(moved),
+            plies=lanes.plies.astype(jnp.int16),
+        )
+        return restart(game, restart_key, Lanes(moved, lanes.plies + 1)), row
+
+    def play(weights: Any, key: Array, lanes: Lanes) -> tuple[Lanes, Row]:
+        return jax.lax.scan(lambda lanes, k: ply(weights, lanes, k), lanes, jax.random.split(key, num_plies))
+
+    return play
+
+
+def to_view(game: Game, actions: Array, player: Array) -> Array:
+    """Absolute action codes [B, K] in the mover's frame; -1 stays."""
+    if game.to_view is None:
+        return actions
+    viewed = jnp.take_along_axis(jnp.asarray(game.to_view)[player], jnp.maximum(actions, 0), axis=-1)
+    return jnp.where(actions < 0, -1, viewed)
+
+
+def outcomes(done: Array, rewards: Array, player: Array) -> tuple[Array, Array]:
+    """Result of each row's game for the player who moved there.
+
+    Args:
+        done: bool[T, B], in the order of play.
+        rewards: float32[T, B, n], read where `done`.
+        player: int[T, B].
+
+    Returns:
+        (result float32[T, B], known bool[T, B]); unknown while the game goes on beyond the last row, and then 0.
+    """
+
+    def back(carry, row):
+        result, known = carry
+        done, rewards, player = row
+        result, known = jnp.where(done[:, None], rewards, result), done | known
+        mine = jnp.take_along_axis(result, player[:, None].astype(jnp.int32), axis=-1)[:, 0]
+        return (result, known), (jnp.where(known, mine, 0.0), known)
+
+    start = jnp.zeros_like(rewards[0]), jnp.zeros_like(done[0])
+    return jax.lax.scan(back, start, (done, rewards, player), reverse=True)[1]

@@ -1,0 +1,165 @@
+"""What the engine knows of a game: one record of pure functions, and the transforms that wrap it.
+
+Rules know one unbatched position and nothing else: callers `vmap`. A state is a NamedTuple of small arrays that holds
+what the rules need; observation, legal mask and rewards are derived from it and never stored.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Array: TypeAlias = jax.Array
+State: TypeAlias = Any  # a game's own NamedTuple of arrays
+
+
+@dataclasses.dataclass(frozen=True)
+class Symmetry:
+    """One symmetry of the rules, as three maps that agree with one another.
+
+    `step(state(s), actions[a])` equals `state(step(s, a))` and `observe(state(s))` equals `planes(observe(s))`.
+    """
+
+    name: str
+    actions: np.ndarray  # int32[A], image of every action code
+    planes: Callable[[Array], Array]  # float32[R, C, P] -> the same shape
+    state: Callable[[State], State]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Game:
+    """A game of perfect information without chance, as pure functions on one position.
+
+    A finished game is a fixed point of `step`. An illegal action, out of range or not, in an unfinished game ends it
+    with -1 for the mover and +1/(n-1) for each other player. Masks are True for legal everywhere.
+    """
+
+    name: str  # full spec: envs.make(game.name) is game
+    num_players: int
+    num_actions: int
+    max_plies: int  # no game is longer; where a cap cuts it, it is a draw unless the rules define a result
+    max_legal: int  # proven bound on the number of legal actions in any position
+    init: Callable[..., State]  # init(key=None) -> start position
+    step: Callable[[State, Any], State]  # position after an action, which may be illegal
+    move: Callable[[State, Any], State]  # the same for an action known to be legal: no mask is computed
+    mask: Callable[[State], Array]  # bool[A]; all False exactly when the game is over
+    over: Callable[[State], Array]  # bool[]
+    player: Callable[[State], Array]  # int32[], who is to move
+    rewards: Callable[[State], Array]  # float32[num_players]; zero until the end, sums to zero
+    observe: Callable[[State], Array]  # float32[R, C, P], seen by the player to move
+    symmetries: tuple[Symmetry, ...]  # the identity first
+    show: Callable[[State], str]
+    svg: Callable[[State], str]
+    action_name: Callable[[int], str]
+    parse_action: Callable[[str], int]  # inverse of action_name; ValueError with the reason
+    to_record: Callable[[State], dict[str, Any]]  # JSON-ready
+    from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
+    to_view: np.ndarray | None = None  # int32[num_players, A]: code in the mover's frame of each absolute code
+    evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
+    remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
+
+
+def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
+    """Rewards, float32[num_players], of a game that player `forfeit` ended by an illegal action."""
+    return jnp.where(jnp.arange(num_players) == forfeit, -1.0, 1.0 / (num_players - 1))
+
+
+class Turn(NamedTuple):
+    """A symmetry of a rectangle: `grid` acts on the two leading axes of an array, `squares` on row-major squares."""
+
+    name: str
+    squares: np.ndarray  # int32[R * C], image of every square
+    grid: Callable[[Array], Array]
+
+
+def rectangle_turns(rows: int, cols: int) -> tuple[Turn, ...]:
+    """The 4 symmetries of a rectangle, or the 8 of a square; the identity first."""
+    numbers = np.arange(rows * cols, dtype=np.int32).reshape(rows, cols)
+    turns = []
+    for transpose in (False, True) if rows == cols else (False,):
+        for flip_rows, flip_cols in ((False, False), (True, False), (False, True), (True, True)):
+
+            def grid(x, transpose=transpose, flip_rows=flip_rows, flip_cols=flip_cols):
+                x = x[:: -1 if flip_rows else 1, :: -1 if flip_cols else 1]
+                return x.swapaxes(0, 1) if transpose else x
+
+            parts = [("rows", flip_rows), ("columns", flip_cols), ("transpose", transpose)]
+            name = "+".join(word for word, used in parts if used) or "identity"
+            # grid() moves the square numbered grid(numbers)[i] to place i; its inverse permutation is the image.
+            squares = np.argsort(grid(numbers).ravel()).astype(np.int32)
+            turns.append(Turn(name, squares, grid))
+    return tuple(turns)
+
+
+class HistoryState(NamedTuple):
+    """A position with the ones before it."""
+
+    now: State
+    past: State  # the same with a leading axis [length - 1], newest first; missing ones repeat the oldest known
+    count: Array  # int8[], how many entries of `past` were really played
+
+
+def with_history(game: Game, length: int, stack: Callable[[State, State, Array], Array]) -> Game:
+    """The same game, observed through its last `length` positions.
+
+    Args:
+        game: rules to wrap.
+        length: number of positions, the present one included.
+        stack: (now, past, count) -> float32[R, C, P], see `HistoryState`.
+
+    Records gain `past`, a list of earlier positions as records, newest first; absent means empty.
+    """
+    assert length >= 2
+
+    def begin(now: State) -> HistoryState:
+        past = jax.tree.map(lambda x: jnp.repeat(x[None], length - 1, axis=0), game.remember(now))
+        return HistoryState(now, past, jnp.int8(0))
+
+    def push(s: HistoryState, now: State) -> HistoryState:
+        """Appends `now`, unless the game was over before: then nothing may change."""
+        frozen = game.over(s.now)
+        shift = lambda new, old: jnp.where(frozen, old, jnp.concatenate([new[None], old[:-1]]))
+        past = jax.tree.map(shift, game.remember(s.now), s.past)
+        return HistoryState(now, past, jnp.where(frozen, s.count, jnp.minimum(s.count + 1, length - 1)))
+
+    def turn(symmetry: Symmetry) -> Symmetry:
+        state = lambda s: HistoryState(symmetry.state(s.now), jax.vmap(symmetry.state)(s.past), s.count)
+        return dataclasses.replace(symmetry, state=state)
+
+    def to_record(s: HistoryState) -> dict[str, Any]:
+        earlier = (jax.tree.map(lambda x: x[i], s.past) for i in range(int(s.count)))
+        return game.to_record(s.now) | {"past": [game.to_record(p) for p in earlier]}
+
+    def from_record(record: dict[str, Any]) -> HistoryState:
+        past = record.get("past", [])
+        if not isinstance(past, list) or len(past) > length - 1:
+            raise ValueError(f"past: want a list of at most {length - 1} positions, newest first")
+        now = game.from_record({k: v for k, v in record.items() if k != "past"})
+        earlier = [game.remember(game.from_record(p)) for p in past]
+        frames = earlier + [earlier[-1] if earlier else game.remember(now)] * (length - 1 - len(earlier))
+        return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
+
+    evaluate = game.evaluate
+    return dataclasses.replace(
+        game,
+        init=lambda key=None: begin(game.init(key)),
+        step=lambda s, a: push(s, game.step(s.now, a)),
+        move=lambda s, a: push(s, game.move(s.now, a)),
+        mask=lambda s: game.mask(s.now),
+        over=lambda s: game.over(s.now),
+        player=lambda s: game.player(s.now),
+        rewards=lambda s: game.rewards(s.now),
+        observe=lambda s: stack(s.now, s.past, s.count),
+        remember=lambda s: s._replace(now=game.remember(s.now)),
+        symmetries=tuple(turn(t) for t in game.symmetries),
+        show=lambda s: game.show(s.now),
+        svg=lambda s: game.svg(s.now),
+        evaluate=None if evaluate is None else lambda s: evaluate(s.now),
+        to_record=to_record,
+        from_record=from_record,
+    )

@@ -1,0 +1,183 @@
+"""Tic-tac-toe: three in a row wins, a full board is a draw.
+
+Cells are numbered row by row; names give the column as a letter and the row from below:
+
+     0 1 2        a3 b3 c3
+     3 4 5        a2 b2 c2
+     6 7 8        a1 b1 c1
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+
+# Cells of the eight lines.
+LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
+NAMES = tuple("abc"[i % 3] + "321"[i // 3] for i in range(9))
+
+
+class State(NamedTuple):
+    board: Array  # int8[3, 3]: 1 first player, -1 second, 0 empty
+    to_move: Array  # int8[], player to move: 0 first, 1 second
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+def init(key: Array | None = None) -> State:
+    del key  # there is one start position
+    return State(jnp.zeros((3, 3), jnp.int8), jnp.int8(0), jnp.int8(-1))
+
+
+def winner(s: State) -> Array:
+    """int32[]: 1 or -1 for the player with three in a row, 0 for none."""
+    lines = s.board.ravel()[LINES].astype(jnp.int32).sum(-1)
+    return (lines == 3).any().astype(jnp.int32) - (lines == -3).any()
+
+
+def over(s: State) -> Array:
+    return (s.forfeit >= 0) | (winner(s) != 0) | (s.board != 0).all()
+
+
+def mask(s: State) -> Array:
+    """bool[9], empty cells of an unfinished game."""
+    return (s.board.ravel() == 0) & ~over(s)
+
+
+def player(s: State) -> Array:
+    return s.to_move.astype(jnp.int32)
+
+
+def move(s: State, action: Array | int) -> State:
+    """Position after a legal action."""
+    here = (jnp.arange(9) == action).reshape(3, 3)
+    return s._replace(board=jnp.where(here, 1 - 2 * s.to_move, s.board).astype(jnp.int8), to_move=1 - s.to_move)
+
+
+def step(s: State, action: Array | int) -> State:
+    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    legal = (mask(s) & (jnp.arange(9) == action)).any()
+    forfeit = jnp.where(~over(s) & ~legal, s.to_move, s.forfeit)
+    moved = move(s, action)
+    return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+
+def rewards(s: State) -> Array:
+    """float32[2]"""
+    by_line = winner(s) * jnp.array([1.0, -1.0])
+    return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), by_line)
+
+
+def observe(s: State) -> Array:
+    """float32[3, 3, 2], for the mover: own stones, the other's stones."""
+    mine = 1 - 2 * s.to_move
+    return jnp.stack([s.board == mine, s.board == -mine], axis=-1).astype(jnp.float32)
+
+
+def symmetries() -> tuple[Symmetry, ...]:
+    """The eight symmetries of the square."""
+
+    def symmetry(turn):
+        return Symmetry(turn.name, turn.squares, turn.grid, lambda s: s._replace(board=turn.grid(s.board)))
+
+    return tuple(symmetry(turn) for turn in rectangle_turns(3, 3))
+
+
+def parse_action(text: str) -> int:
+    if text.strip().lower() not in NAMES:
+        raise ValueError(f"no cell '{text}': want one of {', '.join(NAMES)}")
+    return NAMES.index(text.strip().lower())
+
+
+def show(s: State) -> str:
+    """Text picture: X first player, O second, . empty, with the player to move or the result below."""
+    rows = np.array(["O", ".", "X"])[np.asarray(s.board) + 1]
+    lines = [f"{3 - r}  {' '.join(row)}" for r, row in enumerate(rows)]
+    return "\n".join([*lines, "   a b c", _status(s)])
+
+
+def _status(s: State) -> str:
+    if not bool(over(s)):
+        return f"{'XO'[int(s.to_move)]} to move"
+    result = np.asarray(rewards(s))
+    return "draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins"
+
+
+def svg(s: State, cell: int = 64) -> str:
+    """Picture as an SVG document; `cell` is the side of a cell in pixels."""
+    edge, side = cell // 2, 3 * cell
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge + 4} {side + edge + 4}" '
+        f'width="{side + edge + 4}" height="{side + edge + 4}" font-family="sans-serif" text-anchor="middle">'
+        f'<title>Tic-tac-toe, {_status(s)}</title><rect width="100%" height="100%" fill="#f7f3ea"/>'
+    ]
+    for i, stone in enumerate(np.asarray(s.board).ravel()):
+        x, y = edge + i % 3 * cell, 4 + i // 3 * cell
+        out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="#e9dcc0" stroke="#f7f3ea"/>')
+        if stone:
+            mark, colour = ("X", "#20242a") if stone > 0 else ("O", "#d0473c")
+            place = f'x="{x + cell / 2}" y="{y + cell * 0.72}" font-size="{cell * 0.6}"'
+            out.append(f'<text {place} font-weight="bold" fill="{colour}">{mark}</text>')
+    for i in range(3):
+        label = f'font-size="{cell * 0.25}" fill="#6b6255"'
+        out.append(f'<text x="{edge / 2}" y="{4 + (i + 0.6) * cell}" {label}>{3 - i}</text>')
+        out.append(f'<text x="{edge + (i + 0.5) * cell}" y="{side + edge * 0.8}" {label}>{"abc"[i]}</text>')
+    return "".join(out) + "</svg>"
+
+
+def to_record(s: State) -> dict[str, Any]:
+    """JSON-ready record: `board` cell by cell, `to_move` 1 or -1; `forfeit` stands in it only when somebody did."""
+    record = {"board": np.asarray(s.board).ravel().tolist(), "to_move": 1 - 2 * int(s.to_move)}
+    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+
+def from_record(record: dict[str, Any]) -> State:
+    """Position of a record.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
+    """
+    if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
+        raise ValueError(f"tictactoe record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
+    cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
+    if not isinstance(cells, list) or len(cells) != 9 or any(c not in (-1, 0, 1) for c in cells):
+        raise ValueError("tictactoe record: board must be nine cells, each 1, -1 or 0")
+    if turn not in (1, -1):
+        raise ValueError(f"tictactoe record: to_move must be 1 or -1, not {turn!r}")
+    if sum(cells) != (0 if turn == 1 else 1):
+        raise ValueError("tictactoe record: the numbers of stones do not fit the player to move")
+    if forfeit not in (-1, (1 - turn) // 2):
+        raise ValueError(f"tictactoe record: player {forfeit!r} cannot have forfeited at this turn")
+    lines = np.array(cells)[LINES].sum(-1)
+    if turn * 3 in lines:
+        raise ValueError("tictactoe record: the player to move has three in a row already")
+    board = jnp.asarray(cells, jnp.int8).reshape(3, 3)
+    return State(board, jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
+
+
+def make() -> Game:
+    return Game(
+        name="tictactoe",
+        num_players=2,
+        num_actions=9,
+        max_plies=9,
+        max_legal=9,
+        init=init,
+        step=step,
+        move=move,
+        mask=mask,
+        over=over,
+        player=player,
+        rewards=rewards,
+        observe=observe,
+        symmetries=symmetries(),
+        show=show,
+        svg=svg,
+        action_name=lambda action: NAMES[int(action)],
+        parse_action=parse_action,
+        to_record=to_record,
+        from_record=from_record,
+    )
