@@ -32,7 +32,7 @@ class Config:
     # Self-play
     num_envs: int = 1024
     """Games played in lockstep (B)."""
-    plies_per_iteration: int = 8
+    plies_per_iteration: int = 4
     """Plies of every game between two visits to the host (T). Games go on across iterations."""
     num_simulations: int = 16
     """Simulations of the search for each move (N)."""
@@ -59,7 +59,7 @@ class Config:
     visited. Gumbel search explores by its own noise throughout."""
 
     # Network
-    network: Literal["resnet", "mlp"] = "resnet"
+    network: Literal["resnet", "strips", "mlp"] = "resnet"
     """Body: residual convolutions, or a perceptron for games of a handful of cells."""
     channels: int = 32
     """Width of the body."""
@@ -73,7 +73,7 @@ class Config:
     # Learning
     replay_capacity: int = 200_000
     """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
-    replay_ratio: float = 4.0
+    replay_ratio: float = 3.0
     """How often a row is drawn on average while it is in the buffer; sets the updates of an iteration."""
     batch_size: int = 1024
     """Rows in one update."""

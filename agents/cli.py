@@ -1,0 +1,98 @@
+"""Command lines: options through tyro, errors as one line and exit code 2."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import jax
+import tyro
+
+import envs
+from agents import checkpoint
+from agents.config import CHANGEABLE, DEFAULT_MINUTES, Config, preset
+
+T = TypeVar("T")
+
+
+def fail(message: Any) -> NoReturn:
+    """Says what was wrong in one line and ends the program with exit code 2."""
+    print("error:", " ".join(str(message).split()), file=sys.stderr)
+    raise SystemExit(2)
+
+
+@contextlib.contextmanager
+def errors() -> Iterator[None]:
+    """Turns errors of use (ValueError, OSError) into one line; anything else is a bug and keeps its traceback."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        fail(error)
+
+
+def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None) -> Any:
+    """`tyro.cli` with names written as in the code, and errors as one line."""
+    known = {} if default is tyro.MISSING else {"default": default}
+    if {"-h", "--help"} & set(arguments):
+        return tyro.cli(kind, args=arguments, use_underscores=True, description=description, **known)
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        try:
+            return tyro.cli(kind, args=arguments, use_underscores=True, description=description, **known)
+        except SystemExit as stop:
+            refused = stop
+    if refused.code == 0:
+        raise refused
+    lines = (line.strip(" │╭╮╰╯─\t") for line in said.getvalue().splitlines())
+    text = " ".join(line for line in lines if line).split("For full helptext")[0].split("Argument helptext:")[0]
+    fail(text.removeprefix("Value error").removeprefix("Parsing error").strip(" ─") or "wrong arguments")
+
+
+@dataclasses.dataclass(frozen=True)
+class Training(Config):
+    """Trains a network by self-play. Defaults suit the game and the device found: see them with --env=GAME --help."""
+
+    resume: str = ""
+    """Folder of a run, or one of its resume/ITERATION, to go on with. Only the budget and the saving may change."""
+
+
+def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
+    """Options of `train.py`: the config, and the resume checkpoint to go on from, if any."""
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--env", default="foq")
+    first.add_argument("--resume", default="")
+    chosen, _ = first.parse_known_args(arguments)
+    if chosen.resume:
+        path = checkpoint.find(Path(chosen.resume), "resume")
+        base = checkpoint.about(path)["config"]
+    else:
+        path, base = None, preset(envs.make(chosen.env), jax.default_backend())
+    default = Training(**{**dataclasses.asdict(base), "resume": chosen.resume})
+    given = parse(Training, arguments, default)
+    config = Config(**{f.name: getattr(given, f.name) for f in dataclasses.fields(Config)})
+    config = dataclasses.replace(config, env=envs.make(config.env).name)
+    if path is not None:
+        changed = [f.name for f in dataclasses.fields(Config) if getattr(config, f.name) != getattr(base, f.name)]
+        forbidden = sorted(set(changed) - CHANGEABLE)
+        if forbidden:
+            allowed = ", ".join(f"--{n}" for n in sorted(CHANGEABLE))
+            raise ValueError(f"--{forbidden[0]} cannot change when a run goes on; what can: {allowed}")
+    budget_given = any(a.split("=")[0] in ("--iterations", "--minutes") for a in arguments)
+    return _with_budget(config, base, arguments, budget_given), path
+
+
+def _with_budget(config: Config, base: Config, arguments: Sequence[str], given: bool) -> Config:
+    """One kind of budget given on the command line takes the place of the other kind's default."""
+    names = {a.split("=")[0] for a in arguments}
+    if given and "--minutes" not in names:
+        config = dataclasses.replace(config, minutes=None)
+    if given and "--iterations" not in names:
+        config = dataclasses.replace(config, iterations=None)
+    if config.iterations is None and config.minutes is None:
+        config = dataclasses.replace(config, minutes=DEFAULT_MINUTES)
+    return config

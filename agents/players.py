@@ -1,0 +1,168 @@
+"""Players by name: random, MCTS with random play-outs, minimax, a trained network alone or with search."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx
+
+from agents import checkpoint, tree_search
+from agents.network import make_network
+from agents.search import ILLEGAL, make_evaluate, make_recurrent, make_search
+from agents.selfplay import legal_slots, random_action
+from envs.game import Array, Game
+
+# Argmax over `score` with a draw by lot among equals: far below any difference that matters.
+LOT = 1e-6
+# Leaves that a minimax player may look at for one move; more would only seem to hang.
+MOST_LEAVES = 2_000_000
+
+NAMES = "random, uct:N, minimax:D, or the folder of a run (FOLDER@N for N simulations, 0 for the network alone)"
+
+
+@dataclasses.dataclass(frozen=True)
+class Player:
+    """Chooses moves for many positions at once.
+
+    `act(weights, key, states, plies)` gives int32[B], legal actions for unfinished games; `plies` int32[B] counts the
+    moves made. `weights` go in as an argument so that compiled programs do not hold them.
+    """
+
+    name: str
+    act: Callable[[Any, Array, Any, Array], Array]
+    weights: Any = None
+
+
+def make_player(spec: str, game: Game, num_simulations: int) -> Player:
+    """The player of a spec, see `NAMES`; `num_simulations` is for a network without @N.
+
+    Raises:
+        ValueError: no such player, or a network of another game.
+    """
+    kind, _, number = spec.partition(":")
+    if spec == "random":
+        return random_player(game)
+    if kind in ("uct", "minimax"):
+        if not number.isdigit() or int(number) < 1:
+            raise ValueError(f"player '{spec}': want a whole number from 1, as in {kind}:{'100' if kind == 'uct' else '2'}")
+        return uct_player(game, int(number)) if kind == "uct" else minimax_player(game, int(number))
+    path, at, simulations = spec.partition("@")
+    if at and not simulations.isdigit():
+        raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
+    if not Path(path).exists():
+        raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
+    return network_player(Path(path), game, int(simulations) if at else num_simulations)
+
+
+def game_of(spec: str) -> str | None:
+    """Spec of the game that a player was trained on; None for players of any game."""
+    path = Path(spec.partition("@")[0])
+    return checkpoint.about(checkpoint.find(path, "networks"))["config"].env if path.exists() else None
+
+
+def random_player(game: Game) -> Player:
+    return Player("random", lambda weights, key, states, plies: random_action(key, jax.vmap(game.mask)(states)))
+
+
+def network_player(path: Path, game: Game, num_simulations: int) -> Player:
+    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move."""
+    path = checkpoint.find(path, "networks")
+    config = checkpoint.about(path)["config"]
+    if config.env != game.name:
+        raise ValueError(f"{path} is a network for {config.env}, not for {game.name}")
+    net, weights = make_network(game, config), checkpoint.load_network(path, config)
+    name = f"{path}@{num_simulations}"
+    if num_simulations == 0:
+        evaluate = make_evaluate(game, net)
+        return Player(name, lambda w, key, s, plies: evaluate(w, s)[0].argmax(-1).astype(jnp.int32), weights)
+    # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
+    considered = min(16, max(config.gumbel_actions, num_simulations // 2))
+    config = dataclasses.replace(config, num_simulations=num_simulations, gumbel_actions=considered)
+    search = make_search(game, net, config, explore=False)
+    return Player(name, lambda w, key, s, plies: search(w, key, s, plies).action, weights)
+
+
+def uct_player(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Player:
+    """MCTS without a network: UCB1 in the tree, one random play-out at each new node, the most visited move.
+
+    Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
+    """
+
+    def play_out(key, states):
+        def ply(carry):
+            states, key = carry
+            key, action_key = jax.random.split(key)
+            action = random_action(action_key, jax.vmap(game.mask)(states))
+            return jax.vmap(game.step)(states, action), key
+
+        unfinished = lambda carry: (~jax.vmap(game.over)(carry[0])).any()
+        end, _ = jax.lax.while_loop(unfinished, ply, (states, key))
+        return jax.vmap(lambda end, s: game.rewards(end)[game.player(s)])(end, states)
+
+    def evaluate(weights, key, states):
+        play_key, lot_key = jax.random.split(key)
+        mask = jax.vmap(game.mask)(states)
+        value = jnp.where(mask.any(-1), play_out(play_key, states), 0.0)
+        return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), value
+
+    def select(tree, node):
+        visits, lot = tree.children_visits[node], tree.children_prior_logits[node]
+        bonus = 2 * exploration * jnp.sqrt(2 * jnp.log(tree.node_visits[node]) / jnp.maximum(visits, 1))
+        score = jnp.where(visits > 0, tree.qvalues(node) + bonus, 1e3 + lot)
+        return jnp.where(lot > ILLEGAL / 2, score, ILLEGAL).argmax(-1).astype(jnp.int32)
+
+    recurrent = make_recurrent(game, evaluate)
+
+    def act(weights, key, states, plies):
+        root_key, search_key = jax.random.split(key)
+        logits, value = evaluate(weights, root_key, states)
+        tree = tree_search.search(
+            weights, search_key, root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
+            recurrent_fn=recurrent, root_action_selection_fn=lambda _, tree, node: select(tree, node),
+            interior_action_selection_fn=lambda _, tree, node, depth: select(tree, node),
+            num_simulations=num_simulations, invalid_actions=(logits < ILLEGAL / 2).astype(jnp.float32),
+        )  # fmt: skip
+        visits = tree.children_visits[:, tree_search.ROOT]
+        return jnp.where(logits < ILLEGAL / 2, -1.0, visits + 0.5 * logits).argmax(-1).astype(jnp.int32)
+
+    return Player(f"uct:{num_simulations}", act)
+
+
+def minimax_player(game: Game, depth: int) -> Player:
+    """Looks `depth` plies ahead in full width and values the leaves by `game.evaluate` (0 where it has none).
+
+    Raises:
+        ValueError: that many leaves are out of reach.
+    """
+    if game.max_legal**depth > MOST_LEAVES:
+        most = max(d for d in range(1, depth) if game.max_legal**d <= MOST_LEAVES)
+        raise ValueError(f"minimax:{depth} is out of reach for {game.name}; the deepest is minimax:{most}")
+    leaf = game.evaluate or (lambda s: game.rewards(s)[game.player(s)])
+
+    def action_values(s, depth):
+        """Slots of the legal actions and their values for the mover."""
+        slots = legal_slots(game.mask(s)[None], game.max_legal)[0]
+
+        def after(action):
+            child = game.move(s, action)
+            value = leaf(child) if depth == 1 else best(child, depth - 1)
+            sign = jnp.where(game.player(child) == game.player(s), 1.0, -1.0)
+            return jnp.where(game.over(child), game.rewards(child)[game.player(s)], sign * value)
+
+        many = jax.vmap(after) if depth <= 2 else lambda actions: jax.lax.map(after, actions)
+        return slots, jnp.where(slots < 0, -2.0, many(jnp.maximum(slots, 0)))
+
+    def best(s, depth):
+        return action_values(s, depth)[1].max()
+
+    def act(weights, key, states, plies):
+        slots, values = jax.vmap(lambda s: action_values(s, depth))(states)
+        chosen = (values + LOT * jax.random.uniform(key, values.shape)).argmax(-1)
+        return jnp.maximum(jnp.take_along_axis(slots, chosen[:, None], axis=-1)[:, 0], 0)
+
+    return Player(f"minimax:{depth}", act)

@@ -1,0 +1,116 @@
+"""Trains a network by self-play: python train.py --env=foq --num_envs=1024"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from pathlib import Path
+
+import jax
+
+import envs
+from agents import checkpoint, cli
+from agents.config import Config
+from agents.iteration import Run, make_iteration, start_run
+from agents.network import make_network
+from agents.report import Report
+
+
+class Stop:
+    """Asks the loop to end after the iteration under way; a second signal ends the program at once."""
+
+    def __init__(self, report: Report):
+        self.asked = False
+        self.report = report
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.ask)
+
+    def ask(self, number, frame):
+        del frame
+        self.asked = True
+        signal.signal(number, signal.SIG_DFL)
+        self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
+
+
+def open_folder(config: Config, resume: Path | None) -> Path:
+    """The run's folder, made or found; an existing run is never written over."""
+    if resume is not None:
+        return resume.parent.parent
+    name = f"{envs.make(config.env).name.split(':')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = Path(config.out or f"runs/{name}")
+    if (folder / "networks").exists() or (folder / "metrics.jsonl").exists():
+        raise ValueError(f"{folder} holds a run already: go on with --resume={folder}, or choose another --out")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "metrics.jsonl").touch()
+    return folder
+
+
+def progress_of(config: Config, iteration: int, minutes: float) -> float:
+    """Share of the budget used, from 0 to 1."""
+    shares = [iteration / config.iterations if config.iterations else 0, minutes / config.minutes if config.minutes else 0]
+    return min(max(shares), 1.0)
+
+
+def train(config: Config, resume: Path | None) -> None:
+    began = time.monotonic()
+    game = envs.make(config.env)
+    net = make_network(game, config)
+    folder = open_folder(config, resume)
+    if resume is None:
+        run = jax.jit(lambda: start_run(game, net, config))()
+        done = {"minutes": 0.0, "total_games": 0, "total_plies": 0}
+    else:
+        run = checkpoint.load_run(resume, config)
+        done = {k: checkpoint.about(resume)[k] for k in ("minutes", "total_games", "total_plies")}
+    progress = progress_of(config, int(run.iteration), done["minutes"])
+    if progress >= 1:
+        raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
+    report = Report(folder, int(run.iteration), progress)
+    devices = ", ".join(sorted({d.device_kind for d in jax.devices()}))
+    report.say(f"{game.name} on {devices}: {config.num_envs} games in lockstep, run in {folder}")
+    try:
+        run, done = loop(game, net, config, run, folder, done, began, report)
+    finally:
+        report.close()
+    report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
+    report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
+
+
+def loop(game, net, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report):
+    """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
+    stop, saved_at = Stop(report), began
+    before = done["minutes"]
+    progress = progress_of(config, int(run.iteration), before)
+    iterate = jax.jit(make_iteration(game, net, config), donate_argnums=0).lower(run, progress).compile()
+    plies = config.num_envs * config.plies_per_iteration
+    while progress < 1 and not stop.asked:
+        start = time.monotonic()
+        run, figures = jax.block_until_ready(iterate(run, progress))
+        now = time.monotonic()
+        figures = {k: int(v) if k in ("games", "replay_rows") else float(v) for k, v in figures._asdict().items()}
+        done = {
+            "minutes": before + (now - began) / 60,
+            "total_games": done["total_games"] + figures["games"],
+            "total_plies": done["total_plies"] + plies,
+        }
+        progress = progress_of(config, int(run.iteration), done["minutes"])
+        left = done["minutes"] * (1 - progress) / progress if progress > 0 else None
+        speed = {"moves_per_second": plies / (now - start), "seconds": now - start, "minutes_left": left}
+        report.iteration({"iteration": int(run.iteration), **done, **speed, "plies": plies, **figures}, progress)
+        if now - saved_at > 60 * config.checkpoint_minutes:
+            checkpoint.save(folder, run, config, **done)
+            saved_at = now
+    checkpoint.save(folder, run, config, **done)
+    return run, done
+
+
+def main() -> None:
+    with cli.errors():
+        config, resume = cli.training(sys.argv[1:])
+        train(config, resume)
+
+
+if __name__ == "__main__":
+    main()
