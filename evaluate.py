@@ -79,7 +79,19 @@ def table(results: list[arena.Result]) -> Table:
     percent = lambda interval: "{:.1%} to {:.1%}".format(*interval)
     points = lambda x, none: none if x is None else f"{x:+.0f}"
     out = Table(title=f"{results[0].a} (95 % intervals over pairs of games)")
-    columns = ("against", "games", "wins", "draws", "losses", "score", "interval", "Elo", "interval", "distinct", "plies")
+    columns = (
+        "against",
+        "games",
+        "wins",
+        "draws",
+        "losses",
+        "score",
+        "interval",
+        "Elo",
+        "interval",
+        "distinct",
+        "plies",
+    )
     for name in columns:
         out.add_column(name, justify="left" if name == "against" else "right")
     for r in results:

@@ -48,8 +48,9 @@ def open_folder(config: Config, resume: Path | None) -> Path:
 
 def progress_of(config: Config, iteration: int, minutes: float) -> float:
     """Share of the budget used, from 0 to 1."""
-    shares = [iteration / config.iterations if config.iterations else 0, minutes / config.minutes if config.minutes else 0]
-    return min(max(shares), 1.0)
+    of_iterations = iteration / config.iterations if config.iterations else 0.0
+    of_minutes = minutes / config.minutes if config.minutes else 0.0
+    return min(max(of_iterations, of_minutes), 1.0)
 
 
 def train(config: Config, resume: Path | None) -> None:

@@ -76,9 +76,7 @@ def make_group(game: Game, a: Player, b: Player):
             going = ~jax.vmap(game.over)(states)
             of_a = jax.vmap(game.player)(states) == seat
             nothing = jnp.zeros_like(plies)
-            move_a = jax.lax.cond(
-                (going & of_a).any(), lambda: a.act(weights_a, key_a, states, plies), lambda: nothing
-            )
+            move_a = jax.lax.cond((going & of_a).any(), lambda: a.act(weights_a, key_a, states, plies), lambda: nothing)
             move_b = jax.lax.cond(
                 (going & ~of_a).any(), lambda: b.act(weights_b, key_b, states, plies), lambda: nothing
             )

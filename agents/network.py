@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -148,6 +149,7 @@ class PolicyValue(nn.Module):
     @nn.compact
     def __call__(self, planes: Array) -> tuple[Array, Array]:
         c, dtype = self.config, jnp.dtype(self.config.dtype)
+        layer: Callable[..., nn.Module]
         x = planes.astype(dtype)
         if c.network == "mlp":
             layer = lambda **kw: nn.Dense(c.channels, use_bias=False, dtype=dtype, **kw)
@@ -161,16 +163,16 @@ class PolicyValue(nn.Module):
         return self.policy(x), self.value(x)
 
     def policy(self, x: Array) -> Array:
-        zeros = {"kernel_init": nn.initializers.zeros}  # starts uniform
+        dense = functools.partial(nn.Dense, kernel_init=nn.initializers.zeros)  # starts uniform
         if x.ndim == 2:
-            return nn.Dense(self.num_actions, **zeros)(x)
+            return dense(self.num_actions)(x)
         cells = x.shape[1] * x.shape[2]
         x = nn.relu(nn.Dense(self.config.channels)(x))
         if 0 <= self.num_actions - cells <= 2:
-            of_cells = nn.Dense(1, **zeros)(x).reshape(len(x), cells)
-            others = nn.Dense(self.num_actions - cells, **zeros)(x.mean((1, 2)))
+            of_cells = dense(1)(x).reshape(len(x), cells)
+            others = dense(self.num_actions - cells)(x.mean((1, 2)))
             return jnp.concatenate([of_cells, others], axis=-1)
-        return nn.Dense(self.num_actions, **zeros)(x.reshape(len(x), -1))
+        return dense(self.num_actions)(x.reshape(len(x), -1))
 
     def value(self, x: Array) -> Array:
         if x.ndim == 4:
@@ -192,8 +194,7 @@ def make_network(game: Game, config: Config) -> Network:
         output, changed = module(True).apply(weights, planes, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
-    return Network(
-        init=lambda key: module(False).init(key, jnp.zeros((1, *shape))),
-        apply=lambda weights, planes: module(False).apply(weights, planes),
-        train=train,
-    )
+    def apply(weights, planes) -> Any:
+        return module(False).apply(weights, planes)
+
+    return Network(lambda key: module(False).init(key, jnp.zeros((1, *shape))), apply, train)

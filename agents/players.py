@@ -9,12 +9,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mctx
 
 from agents import checkpoint, tree_search
 from agents.network import make_network
 from agents.search import ILLEGAL, make_evaluate, make_recurrent, make_search
 from agents.selfplay import legal_slots, random_action
+from agents.tree_search import mctx
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -49,7 +49,9 @@ def make_player(spec: str, game: Game, num_simulations: int) -> Player:
         return random_player(game)
     if kind in ("uct", "minimax"):
         if not number.isdigit() or int(number) < 1:
-            raise ValueError(f"player '{spec}': want a whole number from 1, as in {kind}:{'100' if kind == 'uct' else '2'}")
+            raise ValueError(
+                f"player '{spec}': want a whole number from 1, as in {kind}:{'100' if kind == 'uct' else '2'}"
+            )
         return uct_player(game, int(number)) if kind == "uct" else minimax_player(game, int(number))
     path, at, simulations = spec.partition("@")
     if at and not simulations.isdigit():

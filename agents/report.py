@@ -16,7 +16,7 @@ METRICS = "metrics.jsonl"
 
 
 class Report:
-    """Writes to the folder of a run. On a terminal people see a short line per iteration; a pipe gets the JSON lines."""
+    """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines."""
 
     def __init__(self, folder: Path, iteration: int, progress: float):
         """Goes on after `iteration`: lines of later iterations, which a crash left behind, are dropped."""
@@ -29,7 +29,8 @@ class Report:
         self.console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("compiling", total=1.0, completed=progress)
+        self.task = self.bar.add_task("compiling", total=1.0)
+        self.bar.update(self.task, completed=progress)
         self.bar.start()
 
     def say(self, text: str) -> None:
@@ -60,9 +61,10 @@ class Report:
 def summary(figures: dict[str, Any]) -> str:
     """The figures that people follow, in one line."""
     show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
+    speed = show("moves_per_second", ".0f")
     left = figures["minutes_left"]
     return (
-        f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {show('moves_per_second', '.0f')}"
+        f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
         f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
         f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
         f"  length {show('game_length', '.1f')}" + ("" if left is None else f"  left {left:.0f} min")

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx
 
 from agents import tree_search
 from agents.config import Config
 from agents.network import Network
+from agents.tree_search import mctx
 from envs.game import Array, Game
 
 # Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.
@@ -192,8 +192,8 @@ def _with_dirichlet(key: Array, logits: Array, legal: Array, fraction: float, al
     return jnp.where(legal, jnp.log(jnp.maximum(mixed, 1e-30)), ILLEGAL)
 
 
-def _select_puct(tree: mctx.Tree, node: Array, *, c_puct: float, c_base: float = 19652.0) -> Array:
-    """Action of a node of an unbatched tree: Q scaled to [0, 1] among its siblings, plus the PUCT bonus; legal ones only.
+def _select_puct(tree: Any, node: Array, *, c_puct: float, c_base: float = 19652.0) -> Array:
+    """Legal action of a node of an unbatched tree: Q scaled to [0, 1] among its siblings, plus the PUCT bonus.
 
     Silver et al. 2018, "A general reinforcement learning algorithm", with MuZero's scaling of Q.
     """

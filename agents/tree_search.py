@@ -12,9 +12,12 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mctx
+import mctx as untyped_mctx
 
 from envs.game import Array
+
+# mctx's records are made by a decorator that type checkers cannot follow.
+mctx: Any = untyped_mctx
 
 ROOT, UNVISITED, NO_PARENT = mctx.Tree.ROOT_INDEX, mctx.Tree.UNVISITED, mctx.Tree.NO_PARENT
 
@@ -23,20 +26,22 @@ def search(
     weights: Any,
     key: Array,
     *,
-    root: mctx.RootFnOutput,
+    root: Any,
     recurrent_fn: Any,
     root_action_selection_fn: Any,
     interior_action_selection_fn: Any,
     num_simulations: int,
     invalid_actions: Array,
     extra_data: Any = None,
-) -> mctx.Tree:
+) -> Any:
     """Runs `num_simulations` simulations from `root`, see `mctx.search`. Selection functions get no random key (None);
     `key` is consumed by `recurrent_fn`, once for each simulation."""
     select_root = jax.vmap(lambda tree: root_action_selection_fn(None, tree, ROOT))
-    select_inner = jax.vmap(lambda tree, node, depth: interior_action_selection_fn(None, tree, node, depth), (0, 0, None))
+    select_inner = jax.vmap(
+        lambda tree, node, depth: interior_action_selection_fn(None, tree, node, depth), (0, 0, None)
+    )
 
-    def simulate(i: Array, tree: mctx.Tree) -> mctx.Tree:
+    def simulate(i: Array, tree: Any) -> Any:
         parent, action = descend(tree, select_root, select_inner)
         return backup(*expand(weights, jax.random.fold_in(key, i), tree, recurrent_fn, parent, action, i + 1))
 
@@ -44,7 +49,7 @@ def search(
     return jax.lax.fori_loop(0, num_simulations, simulate, tree)
 
 
-def plant(root: mctx.RootFnOutput, num_simulations: int, invalid_actions: Array, extra_data: Any) -> mctx.Tree:
+def plant(root: Any, num_simulations: int, invalid_actions: Array, extra_data: Any) -> Any:
     """A tree with room for every simulation that holds the root alone."""
     batch, num_actions = root.prior_logits.shape
     nodes, edges = (batch, num_simulations + 1), (batch, num_simulations + 1, num_actions)
@@ -70,7 +75,7 @@ def plant(root: mctx.RootFnOutput, num_simulations: int, invalid_actions: Array,
     )
 
 
-def descend(tree: mctx.Tree, select_root: Any, select_inner: Any) -> tuple[Array, Array]:
+def descend(tree: Any, select_root: Any, select_inner: Any) -> tuple[Array, Array]:
     """Follows the selection from the root to an edge that leads to no node yet, or to a finished one.
 
     Returns the node and action of that edge, int32[B] each.
@@ -93,8 +98,8 @@ def descend(tree: mctx.Tree, select_root: Any, select_inner: Any) -> tuple[Array
 
 
 def expand(
-    weights: Any, key: Array, tree: mctx.Tree, recurrent_fn: Any, parent: Array, action: Array, new: Array
-) -> tuple[mctx.Tree, Array]:
+    weights: Any, key: Array, tree: Any, recurrent_fn: Any, parent: Array, action: Array, new: Array
+) -> tuple[Any, Array]:
     """Evaluates the end of every chosen edge and stores it as node `new`, or again where it stood before.
 
     Returns the tree and the evaluated nodes, int32[B].
@@ -121,7 +126,7 @@ def expand(
     return tree, node
 
 
-def backup(tree: mctx.Tree, node: Array) -> mctx.Tree:
+def backup(tree: Any, node: Array) -> Any:
     """Carries the value of every lane's `node` up to the root, one level at a time for all lanes together."""
     batch = node.shape[0]
     lanes = jnp.arange(batch)

@@ -171,10 +171,10 @@ def observe(s: State) -> Array:
     return jnp.stack([s.ripped, *seats, _targets(s), attacked(s)], axis=-1).astype(jnp.float32)
 
 
-def _observe_article(s: State, past: State, count: Array) -> Array:
-    """float32[R, C, 6], the article's planes: four boards (-1 on ripped squares), oldest first; the mover's queen +1 and
-    the others -1; squares the mover reaches minus those that others reach."""
-    del count  # boards from before the start repeat the first one
+def _observe_article(s: State, past: State, played: Array) -> Array:
+    """float32[R, C, 6], the article's planes: four boards (-1 on ripped squares), oldest first; the mover's queen
+    +1 and the others -1; squares the mover reaches minus those that others reach."""
+    del played  # boards from before the start repeat the first one
     squares = jnp.arange(s.ripped.size).reshape(s.ripped.shape)
     queens = sum(jnp.where(i == s.to_move, 1, -1) * (squares == q) for i, q in enumerate(s.queens))
     reached = reach(s.ripped, s.queens[s.to_move]).astype(jnp.float32) - attacked(s)
@@ -304,7 +304,10 @@ def from_record(record: dict[str, Any]) -> State:
     if forfeit not in (-1, turn):
         raise ValueError(f"foq record: player {forfeit} cannot have forfeited at the turn of player {turn}")
     board = jnp.asarray(np.isin(np.arange(rows * cols), ripped).reshape(rows, cols))
-    return State(board, jnp.asarray(queens, jnp.int16), jnp.int8(turn), jnp.int8(forfeit))
+    s = State(board, jnp.asarray(queens, jnp.int16), jnp.int8(turn), jnp.int8(forfeit))
+    if forfeit >= 0 and not _targets(s).any():
+        raise ValueError("foq record: nobody can have forfeited, as the game is over without it")
+    return s
 
 
 def _whole(value: Any, low: int, high: int, field: str) -> int:
@@ -341,7 +344,9 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
 
     def from_own_record(record: dict[str, Any]) -> State:
         if (record.get("rows"), record.get("cols")) not in ((rows, cols), (None, None)):
-            raise ValueError(f"foq record: the board is {record.get('rows')} x {record.get('cols')}, not {rows} x {cols}")
+            raise ValueError(
+                f"foq record: the board is {record.get('rows')} x {record.get('cols')}, not {rows} x {cols}"
+            )
         return from_record(record)
 
     def action_name(action: int) -> str:

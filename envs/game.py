@@ -101,7 +101,7 @@ class HistoryState(NamedTuple):
 
     now: State
     past: State  # the same with a leading axis [length - 1], newest first; missing ones repeat the oldest known
-    count: Array  # int8[], how many entries of `past` were really played
+    played: Array  # int8[], how many entries of `past` were really played
 
 
 def with_history(game: Game, length: int, stack: Callable[[State, State, Array], Array]) -> Game:
@@ -110,7 +110,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
     Args:
         game: rules to wrap.
         length: number of positions, the present one included.
-        stack: (now, past, count) -> float32[R, C, P], see `HistoryState`.
+        stack: (now, past, played) -> float32[R, C, P], see `HistoryState`.
 
     Records gain `past`, a list of earlier positions as records, newest first; absent means empty.
     """
@@ -125,14 +125,14 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         frozen = game.over(s.now)
         shift = lambda new, old: jnp.where(frozen, old, jnp.concatenate([new[None], old[:-1]]))
         past = jax.tree.map(shift, game.remember(s.now), s.past)
-        return HistoryState(now, past, jnp.where(frozen, s.count, jnp.minimum(s.count + 1, length - 1)))
+        return HistoryState(now, past, jnp.where(frozen, s.played, jnp.minimum(s.played + 1, length - 1)))
 
     def turn(symmetry: Symmetry) -> Symmetry:
-        state = lambda s: HistoryState(symmetry.state(s.now), jax.vmap(symmetry.state)(s.past), s.count)
+        state = lambda s: HistoryState(symmetry.state(s.now), jax.vmap(symmetry.state)(s.past), s.played)
         return dataclasses.replace(symmetry, state=state)
 
     def to_record(s: HistoryState) -> dict[str, Any]:
-        earlier = (jax.tree.map(lambda x: x[i], s.past) for i in range(int(s.count)))
+        earlier = (jax.tree.map(lambda x: x[i], s.past) for i in range(int(s.played)))
         return game.to_record(s.now) | {"past": [game.to_record(p) for p in earlier]}
 
     def from_record(record: dict[str, Any]) -> HistoryState:
@@ -154,7 +154,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         over=lambda s: game.over(s.now),
         player=lambda s: game.player(s.now),
         rewards=lambda s: game.rewards(s.now),
-        observe=lambda s: stack(s.now, s.past, s.count),
+        observe=lambda s: stack(s.now, s.past, s.played),
         remember=lambda s: s._replace(now=game.remember(s.now)),
         symmetries=tuple(turn(t) for t in game.symmetries),
         show=lambda s: game.show(s.now),

@@ -154,6 +154,8 @@ def from_record(record: dict[str, Any]) -> State:
     lines = np.array(cells)[LINES].sum(-1)
     if turn * 3 in lines:
         raise ValueError("tictactoe record: the player to move has three in a row already")
+    if forfeit != -1 and (turn * -3 in lines or 0 not in cells):
+        raise ValueError("tictactoe record: nobody can have forfeited, as the game is over without it")
     board = jnp.asarray(cells, jnp.int8).reshape(3, 3)
     return State(board, jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
 

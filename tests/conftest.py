@@ -1,0 +1,73 @@
+"""Shared by all tests: the platform, the golden data, and the exhaustive expansion of a game by layers."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pathlib
+from typing import Any, NamedTuple
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before the first import of jax
+
+import jax
+import numpy as np
+import pytest
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+
+
+@pytest.fixture(scope="session")
+def golden():
+    """golden(name): the lines of a golden file, as a list of dicts."""
+
+    def load(name: str) -> list[dict[str, Any]]:
+        with gzip.open(GOLDEN / name, "rt", encoding="utf-8") as lines:
+            return [json.loads(line) for line in lines]
+
+    return load
+
+
+class Layer(NamedTuple):
+    """All different positions after d moves."""
+
+    states: Any  # numpy leaves with a leading axis [N]
+    ways: np.ndarray  # int64[N], move sequences that lead to each
+    legal: np.ndarray  # bool[N, A]
+    parent: np.ndarray  # int64[M], a position of the layer before, for each legal move there
+    child: np.ndarray  # int64[M], the position here that this move leads to
+
+
+def _in_chunks(function, arguments, size):
+    """function(*arguments) with the leading axis cut into pieces of one size, so that it is compiled once."""
+    count = len(jax.tree.leaves(arguments)[0])
+    pieces = []
+    for begin in range(0, count, size):
+        index = np.minimum(np.arange(begin, begin + size), count - 1)
+        pieces.append(jax.device_get(function(*jax.tree.map(lambda x: x[index], arguments))))
+    return jax.tree.map(lambda *x: np.concatenate(x)[:count], *pieces)
+
+
+@pytest.fixture(scope="session")
+def expand():
+    """expand(mask, step, start, depth): the layers of positions after 0, 1, ..., at most `depth` moves."""
+
+    def layers(mask, step, start, depth: int, chunk: int = 1024) -> list[Layer]:
+        mask, step = jax.jit(jax.vmap(mask)), jax.jit(jax.vmap(step))
+        states = jax.tree.map(lambda x: np.asarray(x)[None], start)
+        none = np.zeros(0, np.int64)
+        found = [Layer(states, np.ones(1, np.int64), _in_chunks(mask, (states,), chunk), none, none)]
+        while len(found) <= depth and found[-1].legal.any():
+            last = found[-1]
+            parent, action = np.nonzero(last.legal)
+            moved = _in_chunks(step, (jax.tree.map(lambda x: x[parent], last.states), action.astype(np.int32)), chunk)
+            rows = np.concatenate([x.reshape(len(parent), -1).astype(np.int16) for x in jax.tree.leaves(moved)], axis=1)
+            keys = np.ascontiguousarray(rows).view(np.dtype((np.void, 2 * rows.shape[1]))).ravel()
+            _, first, child = np.unique(keys, return_index=True, return_inverse=True)
+            ways = np.zeros(len(first), np.int64)
+            np.add.at(ways, child, last.ways[parent])
+            states = jax.tree.map(lambda x: x[first], moved)
+            found.append(Layer(states, ways, _in_chunks(mask, (states,), chunk), parent, child))
+        return found
+
+    return layers
