@@ -170,6 +170,8 @@ class PolicyValue(nn.Module):
         x = nn.relu(nn.Dense(self.config.channels)(x))
         if 0 <= self.num_actions - cells <= 2:
             of_cells = dense(1)(x).reshape(len(x), cells)
+            if self.num_actions == cells:
+                return of_cells
             others = dense(self.num_actions - cells)(x.mean((1, 2)))
             return jnp.concatenate([of_cells, others], axis=-1)
         return dense(self.num_actions)(x.reshape(len(x), -1))

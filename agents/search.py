@@ -135,7 +135,7 @@ def _gumbel(weights, key, root, recurrent, legal, plies, config: Config, explore
         )  # fmt: skip
         return output.action, output.action_weights, output.search_tree
 
-    noise_key, search_key = jax.random.split(key)
+    search_key, noise_key = jax.random.split(key)  # as mctx splits it: both loops see the same noise
     noise = scale * jax.random.gumbel(noise_key, root.prior_logits.shape)
     tree = tree_search.search(
         weights, search_key, root=root, recurrent_fn=recurrent,

@@ -324,7 +324,7 @@ def test_illegal_actions_lose_at_once(bench, after):
 
 def test_forfeited_games_stand_still_whatever_the_action(bench, after):
     facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
-    # Two kinds of illegal action by turns: a code that is just not legal here, where there is one, and one out of range.
+    # By turns a code that is just not legal here, where there is one, and a code out of range.
     size = bench.game.num_actions
     inside = (np.arange(SAMPLE) % 2 == 1) & ~facts.mask.all(-1)
     forfeited = at(after[0], (np.arange(SAMPLE), np.where(inside, facts.mask.argmin(-1), size)))

@@ -1,0 +1,96 @@
+"""Matches, players and their statistics."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from agents import arena
+from agents.players import Player, make_player
+
+
+def first_or_last(first: bool) -> Player:
+    """Plays the lowest or the highest legal code."""
+
+    def make(game):
+        def act(weights, key, states, plies):
+            mask = jax.vmap(game.mask)(states)
+            return (mask.argmax(-1) if first else mask.shape[-1] - 1 - mask[:, ::-1].argmax(-1)).astype(jnp.int32)
+
+        return Player("first" if first else "last", act)
+
+    return make(envs.make("tictactoe"))
+
+
+def test_a_game_followed_by_hand():
+    """Lowest code for A, highest for B, empty openings. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
+    game = envs.make("tictactoe")
+    a, b = first_or_last(True), first_or_last(False)
+    played = arena.play_match(game, a, b, games=4, opening_plies=0, seed=0)
+    assert played.score.tolist() == [[1, 1], [0, 0]]
+    assert played.plies.tolist() == [[5, 5], [5, 5]]
+    result = arena.result(a, b, played)
+    assert (result.wins, result.draws, result.losses, result.distinct) == (2, 0, 2, 2)
+    assert (result.score, result.elo) == (0.5, 0)
+
+
+def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
+    game = envs.make("tictactoe")
+    a = make_player("random", game, 1)
+    result = arena.result(a, a, arena.play_match(game, a, a, games=400, opening_plies=2, seed=1))
+    assert result.wins + result.draws + result.losses == 400
+    low, high = result.score_interval
+    assert low < 0.5 < high
+    assert result.distinct > 300
+
+
+@pytest.mark.parametrize("strong", ["uct:60", "minimax:3"])
+@pytest.mark.parametrize("spec", ["tictactoe", "foq:rows=4,cols=5"])
+def test_thinking_players_beat_the_random_one(strong, spec):
+    game = envs.make(spec)
+    a, b = make_player(strong, game, 1), make_player("random", game, 1)
+    result = arena.result(a, b, arena.play_match(game, a, b, games=100, opening_plies=1, seed=2))
+    assert result.score > 0.75
+    assert result.losses < 25
+
+
+def test_minimax_and_uct_win_in_one_and_block():
+    game = envs.make("tictactoe")
+    records = [
+        {"board": [1, 1, 0, -1, -1, 0, 0, 0, 0], "to_move": 1},
+        {"board": [1, 1, 0, -1, 0, 0, 0, 0, 0], "to_move": -1},
+    ]
+    states = jax.tree.map(lambda *x: jnp.stack(x), *(game.from_record(r) for r in records))
+    for name in ("minimax:2", "uct:500"):
+        player = make_player(name, game, 1)
+        assert player.act(None, jax.random.key(0), states, jnp.full(2, 3)).tolist() == [2, 2]
+
+
+def test_intervals():
+    """Forty pairs split evenly: wider than for pairs that are all 1/2; never closed, also when all were won."""
+    even = arena.score_interval(np.full(40, 0.5))
+    split = arena.score_interval(np.repeat([0.0, 1.0], 20))
+    assert split[0] < even[0] < 0.5 < even[1] < split[1]
+    # A binomial share of 20 in 40 has a standard error of 0.079.
+    np.testing.assert_allclose(split, (0.5 - 1.96 * 0.079, 0.5 + 1.96 * 0.079), atol=0.02)
+    low, high = arena.score_interval(np.ones(40))
+    assert 0.9 < low < high <= 1
+
+
+def test_elo_by_hand():
+    assert arena.elo(0.5) == 0
+    assert arena.elo(10 / 11) == pytest.approx(400)
+    assert arena.elo(1.0) is None
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("uct:x", "whole number"), ("minimax:0", "whole number"), ("minimax:99", "deepest is minimax:"),
+        ("alice", "random, uct:N"), ("alice@x", "number of simulations"),
+    ],
+)  # fmt: skip
+def test_unknown_players_are_refused(spec, words):
+    with pytest.raises(ValueError, match=words):
+        make_player(spec, envs.make("tictactoe"), 1)

@@ -1,0 +1,173 @@
+"""The programs as people start them: a run with resume, evaluation and a stop by signal; bad input is one line, code 2."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+TINY = [
+    "--env=tictactoe",
+    "--num_envs=16",
+    "--num_simulations=4",
+    "--channels=16",
+    "--blocks=1",
+    "--replay_capacity=400",
+]
+
+
+def start(*command, cwd):
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, str(ROOT / command[0]), *command[1:]],
+        cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def call(*command, cwd):
+    process = start(*command, cwd=cwd)
+    output, errors = process.communicate(timeout=300)
+    return process.returncode, output, errors
+
+
+def metrics(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run of three iterations, in a folder of its own."""
+    home = tmp_path_factory.mktemp("home")
+    code, output, errors = call("train.py", *TINY, "--iterations=3", "--out=runs/a", cwd=home)
+    assert code == 0, errors
+    return home, output, errors
+
+
+def test_training_says_what_it_does(run):
+    home, output, errors = run
+    lines = [json.loads(line) for line in output.splitlines()]
+    assert lines == metrics(home / "runs/a")
+    assert [line["iteration"] for line in lines] == [1, 2, 3]
+    wanted = {
+        "games", "total_plies", "moves_per_second", "policy_loss", "value_loss", "policy_entropy", "draw_rate",
+        "game_length", "value_error", "replay_age",
+    }  # fmt: skip
+    assert wanted <= set(lines[0])
+    assert "networks/3" in errors
+    assert "evaluate.py match runs/a random" in errors
+    assert "train.py --resume=runs/a" in errors
+    assert list((home / "runs/a/tensorboard").glob("events*"))
+
+
+def test_resuming_equals_never_stopping(run, tmp_path):
+    """Two runs of four iterations, one of them stopped after two: the same figures but for the time."""
+    same = [*TINY, "--seed=5"]
+    assert call("train.py", *same, "--iterations=4", "--out=whole", cwd=tmp_path)[0] == 0
+    assert call("train.py", *same, "--iterations=4", "--minutes=1000", "--out=half", cwd=tmp_path)[0] == 0
+    timed = {"minutes", "moves_per_second", "seconds", "minutes_left", "learning_rate"}
+    plain = lambda name: [{k: v for k, v in d.items() if k not in timed} for d in metrics(tmp_path / name)]
+    assert plain("whole") == plain("half")
+    home, _, _ = run
+    assert call("train.py", "--resume=runs/a", "--iterations=5", cwd=home)[0] == 0
+    assert [line["iteration"] for line in metrics(home / "runs/a")] == [1, 2, 3, 4, 5]
+
+
+def test_evaluating_a_run(run):
+    home, _, _ = run
+    code, output, errors = call(
+        "evaluate.py", "match", "runs/a", "random", "--games=40", "--num_simulations=4", "--json", cwd=home
+    )
+    assert code == 0, errors
+    result = json.loads(output)
+    assert result["game"] == "tictactoe"
+    assert result["wins"] + result["draws"] + result["losses"] == result["games"] == 40
+    assert result["score_interval"][0] < result["score"] < result["score_interval"][1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_and_exits_cleanly(tmp_path, number):
+    process = start("train.py", *TINY, "--iterations=1000000", "--out=a", cwd=tmp_path)
+    limit = time.monotonic() + 120
+    while not (tmp_path / "a/metrics.jsonl").exists() or not metrics(tmp_path / "a"):
+        assert time.monotonic() < limit
+        assert process.poll() is None
+        time.sleep(0.2)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    last = metrics(tmp_path / "a")[-1]["iteration"]
+    assert (tmp_path / f"a/resume/{last}").is_dir()
+    assert (tmp_path / f"a/networks/{last}").is_dir()
+
+
+def in_process(program, arguments, monkeypatch, capsys):
+    """Runs a program's main here, which spares the start of Python; gives exit code and error text."""
+    monkeypatch.setattr(sys, "argv", [program, *arguments])
+    with pytest.raises(SystemExit) as stop:
+        __import__(program.removesuffix(".py")).main()
+    return stop.value.code, capsys.readouterr().err
+
+
+BAD = {
+    "unknown game": ("train.py", ["--env=chezz"], "known games"),
+    "unknown game option": ("train.py", ["--env=foq:size=3"], "known options: rows"),
+    "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
+    "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
+    "no games": ("train.py", ["--num_envs=0"], "--num_envs must be at least 1"),
+    "no number": ("train.py", ["--num_envs=many"], "num_envs"),
+    "no choice": ("train.py", ["--search=alphabeta"], "gumbel"),
+    "nothing to resume": ("train.py", ["--resume=nowhere"], "nowhere does not exist"),
+    "folder that cannot be": ("train.py", ["--out=/proc/none/run"], "/proc/none"),
+    "unknown player": ("evaluate.py", ["match", "alice", "random"], "unknown player 'alice'"),
+    "odd number of games": ("evaluate.py", ["match", "random", "random", "--games=3"], "even number"),
+    "no runs": ("evaluate.py", [], "train one first"),
+    "unknown command": ("evaluate.py", ["mach", "a", "b"], "match"),
+}
+
+
+@pytest.mark.parametrize(("program", "arguments", "words"), BAD.values(), ids=BAD)
+def test_bad_input_is_one_line_and_code_2(program, arguments, words, monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    code, errors = in_process(program, arguments, monkeypatch, capsys)
+    assert code == 2
+    assert words in errors
+    assert len(errors.strip().splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_use_of_a_run(run, monkeypatch, capsys):
+    """Nothing is lost: the run's files stay as they are."""
+    home, _, _ = run
+    monkeypatch.chdir(home)
+    before = sorted((p, p.stat().st_mtime_ns) for p in (home / "runs/a").rglob("*"))
+    for program, arguments, words in (
+        ("train.py", [*TINY, "--out=runs/a"], "holds a run already"),
+        ("train.py", ["--resume=runs/a", "--num_envs=8"], "--num_envs cannot change"),
+        ("train.py", ["--resume=runs/a", "--env=foq"], "--env cannot change"),
+        ("train.py", ["--resume=runs/a", "--iterations=2"], "budget"),
+        ("evaluate.py", ["match", "runs/a", "random", "--env=foq"], "is a network for tictactoe"),
+    ):
+        code, errors = in_process(program, arguments, monkeypatch, capsys)
+        assert (code, len(errors.strip().splitlines())) == (2, 1)
+        assert words in errors
+    assert before == sorted((p, p.stat().st_mtime_ns) for p in (home / "runs/a").rglob("*"))
+
+
+def test_a_damaged_run_is_named(run, tmp_path, monkeypatch, capsys):
+    home, _, _ = run
+    import shutil
+
+    shutil.copytree(home / "runs/a", tmp_path / "b")
+    for file in (p for p in (tmp_path / "b").glob("*/*/*/**/*") if p.is_file()):
+        file.write_bytes(b"x")
+    monkeypatch.chdir(tmp_path)
+    for program, arguments in (("train.py", ["--resume=b"]), ("evaluate.py", ["match", "b", "random"])):
+        code, errors = in_process(program, arguments, monkeypatch, capsys)
+        assert code == 2
+        assert "damaged" in errors
+        assert len(errors.strip().splitlines()) == 1

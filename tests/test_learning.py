@@ -1,0 +1,245 @@
+"""Targets, replay, learner, checkpoints: small cases with answers worked out by hand, and runs that must repeat."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import envs
+from agents import checkpoint, learner, replay, selfplay
+from agents.config import Config, preset
+from agents.iteration import Run, make_iteration, start_run, updates_per_iteration
+from agents.network import convolve, make_network
+
+SMALL = Config(
+    env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
+    replay_capacity=400, batch_size=32, warmup_updates=2,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parts():
+    game = envs.make(SMALL.env)
+    net = make_network(game, SMALL)
+    start = jax.jit(lambda: start_run(game, net, SMALL))
+    return game, start, jax.jit(make_iteration(game, net, SMALL))
+
+
+def same(a, b) -> bool:
+    return all(jax.tree.leaves(jax.tree.map(lambda x, y: bool(np.array_equal(x, y)), a, b)))
+
+
+def test_outcomes_by_hand():
+    """Lane 0: a game that player 0 wins at ply 1, then one under way. Lane 1: player 0 moves twice and loses at ply 2."""
+    done = jnp.array([[0, 0], [1, 0], [0, 1], [0, 0]], bool)
+    player = jnp.array([[0, 0], [1, 0], [0, 1], [1, 0]])
+    rewards = jnp.zeros((4, 2, 2)).at[1, 0].set(jnp.array([1.0, -1.0])).at[2, 1].set(jnp.array([-1.0, 1.0]))
+    result, known = selfplay.outcomes(done, rewards, player)
+    assert known.tolist() == [[True, True], [True, True], [False, True], [False, False]]
+    assert result.tolist() == [[1, -1], [-1, -1], [0, 1], [0, 0]]
+
+
+def test_legal_slots_by_hand():
+    mask = jnp.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], bool)
+    assert selfplay.legal_slots(mask, 4).tolist() == [[1, 3, 4, -1], [-1, -1, -1, -1]]
+
+
+def test_random_actions_are_legal_and_even():
+    mask = jnp.tile(jnp.array([0, 1, 0, 1, 1], bool), (6000, 1))
+    counts = np.bincount(np.asarray(selfplay.random_action(jax.random.key(0), mask)), minlength=5)
+    assert counts[[0, 2]].sum() == 0
+    assert (np.abs(counts[[1, 3, 4]] - 2000) < 5 * np.sqrt(6000 * 2 / 9)).all()
+
+
+def test_lanes_start_staggered():
+    game = envs.make("foq:rows=5,cols=5")
+    lanes = jax.jit(lambda k: selfplay.start_lanes(game, k, 256))(jax.random.key(0))
+    assert len(np.unique(lanes.plies)) >= 6
+    assert not np.asarray(jax.vmap(game.over)(lanes.states)).any()
+
+
+def test_rows_of_a_run_hold_the_outcome_of_their_game(parts):
+    """Every known row's result is that of its own game, also when the game ended iterations later."""
+    game, start, iterate = parts
+    run = start()
+    for _ in range(6):
+        run, _ = iterate(run, 0.0)
+    ring, length = run.replay, int(run.iteration) * SMALL.plies_per_iteration
+    assert int(ring.cursor) == length < ring.known.shape[0]
+    rows = jax.device_get(ring.rows)
+    known, result = np.asarray(ring.known), np.asarray(ring.result)
+    assert not known[length:].any()
+    for lane in range(SMALL.num_envs):
+        for t in range(length):
+            ends = [u for u in range(t, length) if rows.done[u, lane]]
+            assert known[t, lane] == bool(ends)
+            if ends:
+                assert result[t, lane] == rows.rewards[ends[0], lane, rows.player[t, lane]]
+    plies = rows.plies[:length]
+    assert ((plies[1:] == plies[:-1] + 1) | ((plies[1:] == 0) & rows.done[: length - 1])).all()
+
+
+def test_the_ring_forgets_the_oldest_iteration():
+    game = envs.make("tictactoe")
+    assert replay.ring_length(game, SMALL) == 28  # 400 rows in 16 lanes are 25 plies: whole iterations of 4
+    assert replay.ring_length(game, dataclasses.replace(SMALL, replay_capacity=1)) == 16  # a game and an iteration: 13
+
+
+def test_draw_is_even_over_known_rows(parts):
+    _, start, iterate = parts
+    run = start()
+    for _ in range(3):
+        run, _ = iterate(run, 0.0)
+    known = np.flatnonzero(np.asarray(run.replay.known).ravel())
+    index = np.asarray(replay.draw(run.replay, jax.random.key(1), (200, 100))).ravel()
+    counts = np.bincount(index, minlength=run.replay.known.size)
+    assert counts.sum() == counts[known].sum()
+    expected = 20000 / len(known)
+    assert (np.abs(counts[known] - expected) < 6 * np.sqrt(expected)).all()
+
+
+def test_samples_are_turned_as_a_whole(parts):
+    """Each sampled row equals its position seen through one symmetry: planes, legal codes and policy together."""
+    game, start, iterate = parts
+    run = start()
+    for _ in range(3):
+        run, _ = iterate(run, 0.0)
+    index = replay.draw(run.replay, jax.random.key(1), (32,))
+    batch = jax.device_get(replay.sample(game, run.replay, index))
+    take = lambda x: x.reshape(-1, *x.shape[2:])[index]
+    memory = jax.tree.map(take, run.replay.rows.memory)
+    seen = set()
+    for i in range(32):
+        s = jax.tree.map(lambda x: x[i], memory)
+        part = i * len(game.symmetries) // 32
+        turned = game.symmetries[part].state(s)
+        seen.add(part)
+        np.testing.assert_array_equal(batch.planes[i], game.observe(turned))
+        legal = np.flatnonzero(game.mask(turned)).tolist()
+        assert sorted(c for c in batch.actions[i].tolist() if c >= 0) == legal
+    assert seen == set(range(8))
+
+
+def test_every_row_is_drawn_as_often_as_asked():
+    config = dataclasses.replace(SMALL, num_envs=1024, plies_per_iteration=4, batch_size=512, replay_ratio=3.0)
+    assert updates_per_iteration(config) * 512 == 3 * 4096
+
+
+def test_learning_rate_by_hand():
+    config = Config(learning_rate=1.0, warmup_updates=10, final_learning_rate=0.1)
+    rate = lambda updates, progress: float(learner.learning_rate(config, jnp.int32(updates), jnp.float32(progress)))
+    assert rate(0, 0.0) == pytest.approx(0.1)
+    assert rate(9, 0.0) == pytest.approx(1.0)
+    assert rate(99, 0.5) == pytest.approx(0.55)
+    assert rate(99, 1.0) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("network", ["mlp", "resnet", "strips"])
+@pytest.mark.parametrize("normalisation", ["batch", "layer", "none"])
+def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
+    game = envs.make("tictactoe")
+    config = dataclasses.replace(SMALL, network=network, normalisation=normalisation, learning_rate=1e-2)
+    net = make_network(game, config)
+    keys = jax.random.split(jax.random.key(0), 3)
+    planes = jax.random.bernoulli(keys[0], 0.4, (16, 3, 3, 2)).astype(jnp.float32)
+    batch = replay.Batch(
+        planes,
+        jnp.tile(jnp.array([0, 2, 4, -1]), (16, 1)),
+        jax.nn.one_hot(jax.random.randint(keys[1], (16,), 0, 3), 4),
+        jax.random.choice(keys[2], jnp.array([-1.0, 1.0]), (16,)),
+    )
+    weights = net.init(keys[0])
+    optimiser = optax.adam(1e-2)
+
+    @jax.jit
+    def fit(params):
+        def step(carry, _):
+            params, state, extra = carry
+            of = lambda p: learner.loss(net, {**extra, "params": p}, batch, 1.0)
+            gradient, (losses, extra) = jax.grad(of, has_aux=True)(params)
+            change, state = optimiser.update(gradient, state)
+            return (optax.apply_updates(params, change), state, extra), losses
+
+        return jax.lax.scan(step, (params, optimiser.init(params), weights), length=150)[1]
+
+    losses = fit(weights["params"])
+    assert float(losses.policy_loss[0]) == pytest.approx(np.log(3), abs=1e-4)  # starts uniform over the legal actions
+    assert float(losses.value_loss[0]) == pytest.approx(1.0, abs=1e-4)  # and with value 0
+    assert float(losses.policy_loss[-1] + losses.value_loss[-1]) < 0.3
+
+
+def test_the_written_out_gradient_of_convolutions():
+    x = jax.random.normal(jax.random.key(0), (4, 5, 6, 3))
+    kernel = jax.random.normal(jax.random.key(1), (3, 3, 3, 7))
+    plain = lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+    for ours, derived in zip(
+        jax.grad(lambda *a: jnp.sin(convolve(*a)).sum(), (0, 1))(x, kernel),
+        jax.grad(lambda *a: jnp.sin(plain(*a)).sum(), (0, 1))(x, kernel),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, derived, atol=1e-3)
+
+
+def test_same_seed_same_run(parts):
+    _, start, iterate = parts
+    ends = []
+    for _ in range(2):
+        run = start()
+        for _ in range(3):
+            run, figures = iterate(run, 0.0)
+        ends.append((run, figures))
+    assert same(*ends)
+
+
+def test_a_saved_run_goes_on_as_if_it_had_not_stopped(parts, tmp_path):
+    _, start, iterate = parts
+    run = start()
+    for _ in range(2):
+        run, _ = iterate(run, 0.1)
+    checkpoint.save(tmp_path, run, SMALL, minutes=1.5, total_games=7, total_plies=9)
+    path = checkpoint.find(tmp_path, "resume")
+    about = checkpoint.about(path)
+    assert about["config"] == SMALL
+    assert (about["iteration"], about["minutes"], about["total_games"]) == (2, 1.5, 7)
+    restored = checkpoint.load_run(path, SMALL)
+    assert isinstance(restored, Run)
+    assert same(run, restored)
+    assert same(iterate(run, 0.2), iterate(restored, 0.2))
+    network = checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL)
+    assert same(network, run.learning.average)
+
+
+def test_only_the_last_two_resume_folders_are_kept_and_all_networks(parts, tmp_path):
+    _, start, _ = parts
+    run = start()
+    for i in (3, 20, 100):
+        checkpoint.save(tmp_path, run._replace(iteration=jnp.int32(i)), SMALL)
+    assert sorted(p.name for p in (tmp_path / "resume").iterdir()) == ["100", "20"]
+    assert checkpoint.find(tmp_path, "resume").name == "100"
+    assert {p.name for p in (tmp_path / "networks").iterdir()} == {"3", "20", "100"}
+
+
+def test_damaged_and_missing_checkpoints_are_named(parts, tmp_path):
+    _, start, _ = parts
+    with pytest.raises(checkpoint.CheckpointError, match="does not exist"):
+        checkpoint.find(tmp_path / "none", "resume")
+    with pytest.raises(checkpoint.CheckpointError, match="holds no networks"):
+        checkpoint.find(tmp_path, "networks")
+    checkpoint.save(tmp_path, start(), SMALL)
+    path = checkpoint.find(tmp_path, "resume")
+    for file in (path / "run").rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
+    with pytest.raises(checkpoint.CheckpointError, match="damaged"):
+        checkpoint.load_run(path, SMALL)
+
+
+def test_presets_suit_game_and_device():
+    assert preset(envs.make("tictactoe"), "cpu").network == "mlp"
+    small, large = (preset(envs.make("foq"), platform) for platform in ("cpu", "tpu"))
+    assert (small.network, small.dtype) == ("resnet", "float32")
+    assert large.channels > small.channels
+    assert large.dtype == "bfloat16"

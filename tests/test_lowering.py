@@ -1,0 +1,52 @@
+"""Every compiled program also lowers for a TPU, from a machine without one; scatters and gathers are reported."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import envs
+from agents.arena import make_group, sample_openings
+from agents.config import preset
+from agents.iteration import make_iteration, start_run
+from agents.network import make_network
+from agents.players import make_player
+from agents.search import make_search
+
+SPEC = "foq:rows=4,cols=5"
+
+
+def programs():
+    game = envs.make(SPEC)
+    config = dataclasses.replace(preset(game, "tpu"), num_envs=16, channels=16, blocks=1, batch_size=32)
+    net = make_network(game, config)
+    key = jax.random.key(0)
+    run = jax.eval_shape(lambda: start_run(game, net, config))
+    lanes, weights = run.lanes, run.learning.weights
+    search = lambda **options: make_search(game, net, dataclasses.replace(config, **options), explore=True)
+    uct = make_player("uct:8", game, 8)
+    match = make_group(game, uct, make_player("minimax:2", game, 8))
+    group = (None, None, key, lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, lanes.plies)
+    return {
+        "start": (lambda: start_run(game, net, config), ()),
+        "iteration": (make_iteration(game, net, config), (run, jnp.float32(0))),
+        "step": (jax.vmap(game.step), (lanes.states, lanes.plies)),
+        "observe": (jax.vmap(game.observe), (lanes.states,)),
+        "search gumbel": (search(), (weights, key, lanes.states, lanes.plies)),
+        "search puct": (search(search="puct"), (weights, key, lanes.states, lanes.plies)),
+        "openings": (lambda k: sample_openings(game, k, 16, 2), (key,)),
+        "match": (match, group),
+    }
+
+
+@pytest.mark.parametrize("name", list(programs()))
+def test_lowers_for_tpu(name, capsys):
+    function, arguments = programs()[name]
+    text = jax.export.export(jax.jit(function), platforms=["tpu"])(*arguments).mlir_module()
+    scatters, gathers = (text.count(f"stablehlo.{kind}") for kind in ("scatter", "gather"))
+    with capsys.disabled():
+        print(f"\n  tpu program {name:14s} scatters {scatters:3d}  gathers {gathers:3d}", end="")
+    assert text.startswith("module")
+    if name in ("step", "observe"):
+        assert scatters == 0  # rules are tables and selects: scattered writes are slow on a TPU

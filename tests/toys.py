@@ -1,0 +1,86 @@
+"""Small models with known answers for the tests of search."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from agents.network import Network
+from envs.game import Array, Game, forfeit_rewards
+
+PLIES = 4
+
+
+class Order(NamedTuple):
+    """Four binary choices, made by the players in a given order; then a table says who has won."""
+
+    choices: Array  # int8[4]
+    plies: Array  # int8[]
+    order: Array  # int8[4], who chooses at each ply
+    table: Array  # int8[16], the winner for each sequence of choices
+
+
+def _over(s: Order) -> Array:
+    return s.plies >= PLIES
+
+
+def _rewards(s: Order) -> Array:
+    winner = s.table[jnp.sum(s.choices * jnp.array([8, 4, 2, 1]))]
+    return jnp.where(_over(s), forfeit_rewards(1 - winner, 2), 0.0)
+
+
+def _move(s: Order, action: Any) -> Order:
+    here = (jnp.arange(PLIES) == s.plies) & ~_over(s)
+    choices = jnp.where(here, action, s.choices).astype(jnp.int8)
+    return s._replace(choices=choices, plies=jnp.minimum(s.plies + 1, PLIES).astype(jnp.int8))
+
+
+def order_game() -> Game:
+    """The game of `Order`; three action codes, of which the last is never legal."""
+    zeros = jnp.zeros(PLIES, jnp.int8)
+    return Game(
+        name="order", num_players=2, num_actions=3, max_plies=PLIES, max_legal=2,
+        init=lambda key=None: Order(zeros, jnp.int8(0), zeros, jnp.zeros(16, jnp.int8)),
+        step=_move, move=_move, over=_over, rewards=_rewards,
+        mask=lambda s: jnp.array([True, True, False]) & ~_over(s),
+        player=lambda s: s.order[jnp.minimum(s.plies, PLIES - 1)].astype(jnp.int32),
+        observe=lambda s: s.choices.reshape(1, PLIES, 1).astype(jnp.float32),
+        symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        to_record=lambda s: {}, from_record=lambda d: None,
+    )  # fmt: skip
+
+
+def order_values(order: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """Result under best play, for the player who moves first, of each of the two first choices."""
+
+    def winner(chosen: list[int]) -> int:
+        if len(chosen) == PLIES:
+            return int(table[int("".join(map(str, chosen)), 2)])
+        mover = int(order[len(chosen)])
+        return mover if mover in [winner([*chosen, c]) for c in (0, 1)] else 1 - mover
+
+    return np.array([1 if winner([c]) == order[0] else -1 for c in (0, 1)])
+
+
+def blank_network(num_actions: int) -> Network:
+    """Knows nothing: uniform policy, value 0. What search finds with it, it finds by the rules alone."""
+
+    def apply(weights, planes):
+        return jnp.zeros((len(planes), num_actions)), jnp.zeros(len(planes))
+
+    return Network(lambda key: {}, apply, lambda weights, planes: (apply(weights, planes), weights))
+
+
+def noisy_network(num_actions: int, seed: int = 0) -> Network:
+    """Arbitrary but fixed logits and values, different in every position."""
+    rng = np.random.default_rng(seed)
+    heads = jnp.asarray(rng.normal(size=(1024, num_actions + 1)), jnp.float32)
+
+    def apply(weights, planes):
+        flat = planes.reshape(len(planes), -1)
+        hidden = jnp.sin(flat @ heads[: flat.shape[1]] * 3)
+        return 2 * hidden[:, :-1], jnp.tanh(hidden[:, -1])
+
+    return Network(lambda key: {}, apply, lambda weights, planes: (apply(weights, planes), weights))
