@@ -98,7 +98,7 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         # The average forgets the first weights quickly: after u updates it looks back over at most a tenth of them.
         decay = jnp.minimum(config.average_decay, (1 + learning.updates) / (10 + learning.updates))
         average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.average, weights)
-        losses = losses._replace(gradient_norm=optax.global_norm(gradients))
+        losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
         return Learning(weights, average, optimiser_state, learning.updates + 1), losses
 
     def learn(learning: Learning, replay: Replay, index: Array, progress: Array) -> tuple[Learning, Losses]:

@@ -1,4 +1,11 @@
-"""Policy and value networks: a residual network for boards, a perceptron for tiny games."""
+"""Policy and value networks: residual convolutions or strips for boards, a perceptron for tiny games.
+
+Normalisation was chosen by measurement (`benchmarks/networks.py`, table in docs/measurements.md): within the same
+processor time a residual network learns Flight of Queen best with batch normalisation, then with layer normalisation,
+and clearly worse with neither. Batch normalisation is also free when playing, where it is a scale and a shift. Its
+price is a difference between learning and playing: running statistics lag behind the weights, so they move quickly
+(momentum 0.95) and are averaged together with the weights that play. Where lanes or batches are small, take `layer`.
+"""
 
 from __future__ import annotations
 

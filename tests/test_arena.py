@@ -24,7 +24,7 @@ def first_or_last(first: bool) -> Player:
 
 
 def test_a_game_followed_by_hand():
-    """Lowest code for A, highest for B, empty openings. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
+    """Lowest code for A, highest for B. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
     game = envs.make("tictactoe")
     a, b = first_or_last(True), first_or_last(False)
     played = arena.play_match(game, a, b, games=4, opening_plies=0, seed=0)

@@ -1,4 +1,4 @@
-"""The programs as people start them: a run with resume, evaluation and a stop by signal; bad input is one line, code 2."""
+"""The programs as people start them: training, resuming, evaluating, a stop by signal; bad input is one line."""
 
 import json
 import os
@@ -64,14 +64,33 @@ def test_training_says_what_it_does(run):
     assert list((home / "runs/a/tensorboard").glob("events*"))
 
 
-def test_resuming_equals_never_stopping(run, tmp_path):
-    """Two runs of four iterations, one of them stopped after two: the same figures but for the time."""
-    same = [*TINY, "--seed=5"]
-    assert call("train.py", *same, "--iterations=4", "--out=whole", cwd=tmp_path)[0] == 0
-    assert call("train.py", *same, "--iterations=4", "--minutes=1000", "--out=half", cwd=tmp_path)[0] == 0
-    timed = {"minutes", "moves_per_second", "seconds", "minutes_left", "learning_rate"}
+def interrupt(folder, arguments, number=signal.SIGINT):
+    """Starts a run, sends a signal once the first iteration is reported, and gives the last iteration."""
+    process = start("train.py", *arguments, f"--out={folder.name}", cwd=folder.parent)
+    limit = time.monotonic() + 120
+    while not (folder / "metrics.jsonl").exists() or not (folder / "metrics.jsonl").read_text():
+        assert time.monotonic() < limit
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return metrics(folder)[-1]["iteration"]
+
+
+def test_stopping_and_resuming_equals_never_stopping(tmp_path):
+    """The same figures, but for the time, in every iteration."""
+    arguments = [*TINY, "--seed=5", "--iterations=1000"]
+    assert call("train.py", *arguments, "--out=whole", cwd=tmp_path)[0] == 0
+    assert interrupt(tmp_path / "half", arguments) < 1000
+    code, _, errors = call("train.py", "--resume=half", cwd=tmp_path)
+    assert code == 0, errors
+    timed = {"minutes", "moves_per_second", "seconds", "minutes_left"}
     plain = lambda name: [{k: v for k, v in d.items() if k not in timed} for d in metrics(tmp_path / name)]
     assert plain("whole") == plain("half")
+
+
+def test_a_run_can_be_prolonged(run):
     home, _, _ = run
     assert call("train.py", "--resume=runs/a", "--iterations=5", cwd=home)[0] == 0
     assert [line["iteration"] for line in metrics(home / "runs/a")] == [1, 2, 3, 4, 5]
@@ -89,18 +108,8 @@ def test_evaluating_a_run(run):
     assert result["score_interval"][0] < result["score"] < result["score_interval"][1]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_and_exits_cleanly(tmp_path, number):
-    process = start("train.py", *TINY, "--iterations=1000000", "--out=a", cwd=tmp_path)
-    limit = time.monotonic() + 120
-    while not (tmp_path / "a/metrics.jsonl").exists() or not metrics(tmp_path / "a"):
-        assert time.monotonic() < limit
-        assert process.poll() is None
-        time.sleep(0.2)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=120)
-    assert process.returncode == 0, errors
-    last = metrics(tmp_path / "a")[-1]["iteration"]
+def test_sigterm_saves_and_exits_cleanly(tmp_path):
+    last = interrupt(tmp_path / "a", [*TINY, "--iterations=1000000"], signal.SIGTERM)
     assert (tmp_path / f"a/resume/{last}").is_dir()
     assert (tmp_path / f"a/networks/{last}").is_dir()
 

@@ -33,7 +33,7 @@ def same(a, b) -> bool:
 
 
 def test_outcomes_by_hand():
-    """Lane 0: a game that player 0 wins at ply 1, then one under way. Lane 1: player 0 moves twice and loses at ply 2."""
+    """Lane 0: player 0 wins at ply 1, then a game under way. Lane 1: player 0 moves twice and loses at ply 2."""
     done = jnp.array([[0, 0], [1, 0], [0, 1], [0, 0]], bool)
     player = jnp.array([[0, 0], [1, 0], [0, 1], [1, 0]])
     rewards = jnp.zeros((4, 2, 2)).at[1, 0].set(jnp.array([1.0, -1.0])).at[2, 1].set(jnp.array([-1.0, 1.0]))
@@ -63,7 +63,7 @@ def test_lanes_start_staggered():
 
 def test_rows_of_a_run_hold_the_outcome_of_their_game(parts):
     """Every known row's result is that of its own game, also when the game ended iterations later."""
-    game, start, iterate = parts
+    _, start, iterate = parts
     run = start()
     for _ in range(6):
         run, _ = iterate(run, 0.0)
