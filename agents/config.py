@@ -34,6 +34,8 @@ class Config:
     """Games played in lockstep (B)."""
     plies_per_iteration: int = 4
     """Plies of every game between two visits to the host (T). Games go on across iterations."""
+    random_plies: int = 0
+    """A new game begins after 0 to this many random moves: positions off the beaten track are learnt too."""
     num_simulations: int = 16
     """Simulations of the search for each move (N)."""
     search: Literal["gumbel", "puct"] = "gumbel"
@@ -102,7 +104,8 @@ class Config:
             _demand(value is None or value > 0, f"--{name} must be more than 0, not {value}")
         for name in ("learning_rate", "replay_ratio", "clip_norm", "value_scale", "c_puct", "dirichlet_alpha"):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        for name in ("blocks", "weight_decay", "warmup_updates", "value_weight", "seed", "checkpoint_minutes"):
+        counts = ("random_plies", "blocks", "warmup_updates", "seed")
+        for name in (*counts, "weight_decay", "value_weight", "checkpoint_minutes"):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
         for name in ("final_learning_rate", "average_decay", "dirichlet_fraction"):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
@@ -127,7 +130,8 @@ def preset(game: Game, platform: str) -> Config:
     config = Config(env=game.name)
     if rows * cols <= TINY_CELLS:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
-        return dataclasses.replace(config, **tiny, replay_capacity=50_000, minutes=2.0)
+        tiny |= {"random_plies": 6, "minutes": 2.0}
+        return dataclasses.replace(config, **tiny, replay_capacity=50_000)
     if platform == "cpu":
         return config
     # An accelerator is idle with a small network: its cost is that of starting kernels.

@@ -60,7 +60,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     key = jax.random.key(config.seed)
     net_key, lanes_key, run_key = jax.random.split(key, 3)
     lanes = selfplay.start_lanes(game, lanes_key, config.num_envs)
-    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config.plies_per_iteration)
+    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
     rows = jax.eval_shape(play, jax.eval_shape(net.init, net_key), key, lanes)[1]
     ring = replay.empty_replay(rows, replay.ring_length(game, config))
     learning = learner.start_learning(net, config, net_key)
@@ -70,7 +70,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
 def make_iteration(game: Game, net: Network, config: Config) -> Callable[[Run, Array], tuple[Run, Figures]]:
     """`iterate(run, progress) -> (run, Figures)`; `progress` in [0, 1] is the share of the budget used so far."""
     num_updates = updates_per_iteration(config)
-    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config.plies_per_iteration)
+    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
     learn = learner.make_learner(game, net, config, num_updates)
 
     def iterate(run: Run, progress: Array) -> tuple[Run, Figures]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from agents.config import Config
 from envs.game import Array, Game
 
 
@@ -35,12 +36,31 @@ class Row(NamedTuple):
     plies: Array  # int16[], moves made before this one
 
 
-def restart(game: Game, key: Array, lanes: Lanes) -> Lanes:
-    """Puts a start position in the place of every finished game."""
+def where_lanes(condition: Array, new: Any, old: Any) -> Any:
+    """`new` in the lanes where `condition` bool[B] holds, else `old`; for pytrees of arrays [B, ...]."""
+    pick = lambda x, y: jnp.where(condition.reshape(condition.shape + (1,) * (y.ndim - 1)), x, y)
+    return jax.tree.map(pick, new, old)
+
+
+def new_games(game: Game, key: Array, count: int, random_plies: int) -> Lanes:
+    """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished."""
+    start_key, plies_key, play_key = jax.random.split(key, 3)
+    wanted = jax.random.randint(plies_key, (count,), 0, random_plies + 1)
+
+    def ply(t: Array, lanes: Lanes) -> Lanes:
+        action = random_action(jax.random.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
+        moved = jax.vmap(game.move)(lanes.states, action)
+        plays = (t < wanted) & ~jax.vmap(game.over)(moved)
+        return Lanes(where_lanes(plays, moved, lanes.states), lanes.plies + plays)
+
+    start = Lanes(jax.vmap(game.init)(jax.random.split(start_key, count)), jnp.zeros(count, jnp.int32))
+    return jax.lax.fori_loop(0, random_plies, ply, start)
+
+
+def restart(game: Game, key: Array, lanes: Lanes, random_plies: int) -> Lanes:
+    """Puts a new game in the place of every finished one, see `new_games`."""
     done = jax.vmap(game.over)(lanes.states)
-    fresh = jax.vmap(game.init)(jax.random.split(key, done.shape[0]))
-    pick = lambda new, old: jnp.where(done.reshape(done.shape + (1,) * (old.ndim - 1)), new, old)
-    return Lanes(jax.tree.map(pick, fresh, lanes.states), jnp.where(done, 0, lanes.plies))
+    return where_lanes(done, new_games(game, key, done.shape[0], random_plies), lanes)
 
 
 def random_action(key: Array, mask: Array) -> Array:
@@ -53,18 +73,17 @@ def random_action(key: Array, mask: Array) -> Array:
 def start_lanes(game: Game, key: Array, num_envs: int) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
     start_key, plies_key, play_key = jax.random.split(key, 3)
-    states = jax.vmap(game.init)(jax.random.split(start_key, num_envs))
     wait = jax.random.randint(plies_key, (num_envs,), 0, game.max_plies)
 
-    def ply(t, lanes):
+    def ply(t: Array, lanes: Lanes) -> Lanes:
         action_key, restart_key = jax.random.split(jax.random.fold_in(play_key, t))
         action = random_action(action_key, jax.vmap(game.mask)(lanes.states))
-        moved = jax.vmap(game.step)(lanes.states, action)
+        moved = jax.vmap(game.move)(lanes.states, action)
         plays = t < wait
-        pick = lambda new, old: jnp.where(plays.reshape(plays.shape + (1,) * (old.ndim - 1)), new, old)
-        return restart(game, restart_key, Lanes(jax.tree.map(pick, moved, lanes.states), lanes.plies + plays))
+        lanes = Lanes(where_lanes(plays, moved, lanes.states), lanes.plies + plays)
+        return restart(game, restart_key, lanes, random_plies=0)
 
-    return jax.lax.fori_loop(0, game.max_plies, ply, Lanes(states, jnp.zeros(num_envs, jnp.int32)))
+    return jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, num_envs, random_plies=0))
 
 
 def legal_slots(mask: Array, num_slots: int) -> Array:
@@ -80,8 +99,8 @@ def at_slots(values: Array, slots: Array) -> Array:
     return jnp.where(slots < 0, 0, jnp.take_along_axis(values, jnp.maximum(slots, 0), axis=-1))
 
 
-def make_selfplay(game: Game, search, num_plies: int):
-    """`play(weights, key, lanes) -> (lanes, Row[T, B])`, T = `num_plies`, with `search` from `make_search`."""
+def make_selfplay(game: Game, search, config: Config):
+    """`play(weights, key, lanes) -> (lanes, Row[T, B])`, with `search` from `make_search`."""
 
     def ply(weights, lanes: Lanes, key: Array) -> tuple[Lanes, Row]:
         search_key, restart_key = jax.random.split(key)
@@ -101,10 +120,11 @@ def make_selfplay(game: Game, search, num_plies: int):
             rewards=jax.vmap(game.rewards)(moved),
             plies=lanes.plies.astype(jnp.int16),
         )
-        return restart(game, restart_key, Lanes(moved, lanes.plies + 1)), row
+        return restart(game, restart_key, Lanes(moved, lanes.plies + 1), config.random_plies), row
 
     def play(weights: Any, key: Array, lanes: Lanes) -> tuple[Lanes, Row]:
-        return jax.lax.scan(lambda lanes, k: ply(weights, lanes, k), lanes, jax.random.split(key, num_plies))
+        keys = jax.random.split(key, config.plies_per_iteration)
+        return jax.lax.scan(lambda lanes, k: ply(weights, lanes, k), lanes, keys)
 
     return play
 

@@ -89,6 +89,7 @@ def make_playout(init, mask, step):
 
     def play(key):
         fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), init())
+        at_start = jax.vmap(mask)(fresh)
 
         def one(carry, key):
             states, legal, ended = carry
@@ -97,9 +98,9 @@ def make_playout(init, mask, step):
             done = ~legal.any(-1)
             pick = lambda new, old: jnp.where(done.reshape(-1, *[1] * (old.ndim - 1)), new, old)
             states = jax.tree.map(pick, fresh, states)
-            return (states, pick(jax.vmap(mask)(fresh), legal), ended + done.sum()), None
+            return (states, pick(at_start, legal), ended + done.sum()), None
 
-        start = fresh, jax.vmap(mask)(fresh), jnp.int32(0)
+        start = fresh, at_start, jnp.int32(0)
         return jax.lax.scan(one, start, jax.random.split(key, STEPS))[0][2]
 
     return jax.jit(play)

@@ -109,8 +109,8 @@ def rip(ripped: Array, start: Array | int, target: Array | int) -> Array:
 
 def attacked(s: State) -> Array:
     """bool[R, C]: squares that some queen other than the mover's reaches."""
-    others = (reach(s.ripped, s.queens[i]) & (i != s.to_move) for i in range(s.queens.shape[0]))
-    return functools.reduce(jnp.logical_or, others)
+    n = s.queens.shape[0]
+    return functools.reduce(jnp.logical_or, (reach(s.ripped, s.queens[(s.to_move + i) % n]) for i in range(1, n)))
 
 
 def _targets(s: State) -> Array:

@@ -80,9 +80,9 @@ def interrupt(folder, arguments, number=signal.SIGINT):
 
 def test_stopping_and_resuming_equals_never_stopping(tmp_path):
     """The same figures, but for the time, in every iteration."""
-    arguments = [*TINY, "--seed=5", "--iterations=1000"]
+    arguments = [*TINY, "--seed=5", "--iterations=300"]
     assert call("train.py", *arguments, "--out=whole", cwd=tmp_path)[0] == 0
-    assert interrupt(tmp_path / "half", arguments) < 1000
+    assert interrupt(tmp_path / "half", arguments) < 300
     code, _, errors = call("train.py", "--resume=half", cwd=tmp_path)
     assert code == 0, errors
     timed = {"minutes", "moves_per_second", "seconds", "minutes_left"}

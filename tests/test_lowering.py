@@ -47,6 +47,6 @@ def test_lowers_for_tpu(name, capsys):
     scatters, gathers = (text.count(f"stablehlo.{kind}") for kind in ("scatter", "gather"))
     with capsys.disabled():
         print(f"\n  tpu program {name:14s} scatters {scatters:3d}  gathers {gathers:3d}", end="")
-    assert text.startswith("module")
+    assert "module @" in text
     if name in ("step", "observe"):
         assert scatters == 0  # rules are tables and selects: scattered writes are slow on a TPU
