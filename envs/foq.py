@@ -291,6 +291,8 @@ def from_record(record: dict[str, Any]) -> State:
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
+    if not isinstance(record, dict):
+        raise ValueError("foq record: want an object with named fields")
     known = {"variant", "rows", "cols", "ripped", "queens", "to_move"}
     if not known <= set(record) <= known | {"forfeit"}:
         raise ValueError(f"foq record: want the fields {sorted(known)} and perhaps forfeit, not {sorted(record)}")
@@ -343,11 +345,11 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
     init(rows, cols)  # refuses boards that are too large
 
     def from_own_record(record: dict[str, Any]) -> State:
-        if (record.get("rows"), record.get("cols")) not in ((rows, cols), (None, None)):
-            raise ValueError(
-                f"foq record: the board is {record.get('rows')} x {record.get('cols')}, not {rows} x {cols}"
-            )
-        return from_record(record)
+        s = from_record(record)
+        if s.ripped.shape != (rows, cols):
+            size = " x ".join(map(str, s.ripped.shape))
+            raise ValueError(f"foq record: the board is {size}, not {rows} x {cols}")
+        return s
 
     def action_name(action: int) -> str:
         return square_name(int(action), rows, cols)

@@ -136,6 +136,8 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         return game.to_record(s.now) | {"past": [game.to_record(p) for p in earlier]}
 
     def from_record(record: dict[str, Any]) -> HistoryState:
+        if not isinstance(record, dict):
+            raise ValueError("record: want an object with named fields")
         past = record.get("past", [])
         if not isinstance(past, list) or len(past) > length - 1:
             raise ValueError(f"past: want a list of at most {length - 1} positions, newest first")

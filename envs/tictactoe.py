@@ -140,6 +140,8 @@ def from_record(record: dict[str, Any]) -> State:
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
+    if not isinstance(record, dict):
+        raise ValueError("tictactoe record: want an object with named fields")
     if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
         raise ValueError(f"tictactoe record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
     cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)

@@ -418,3 +418,9 @@ def test_pictures_of_all_stages(bench):
     for s in (start, bench.position(last // 2), bench.position(last), bench.game.step(start, -1)):
         assert bench.game.show(s).strip()
         assert ElementTree.fromstring(bench.game.svg(s)).tag.endswith("svg")
+
+
+@pytest.mark.parametrize("record", [None, 5, [], "text", {}])
+def test_what_is_no_record_is_refused(game, record):
+    with pytest.raises(ValueError, match="record"):
+        game.from_record(record)
