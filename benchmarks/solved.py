@@ -32,8 +32,8 @@ SIMULATIONS = (0, 16, 32, 64, 256)
 def load(game: envs.Game):
     """Positions [M, ...] and the moves that keep their value, bool[M, A]."""
     name, drop, field = FILES[game.name]
-    lines = [json.loads(line) for line in gzip.open(GOLDEN / name, "rt")]
-    lines = [line for line in lines if line[field]]
+    with gzip.open(GOLDEN / name, "rt") as file:
+        lines = [line for line in map(json.loads, file) if line[field]]
     right = np.zeros((len(lines), game.num_actions), bool)
     states = []
     for i, line in enumerate(lines):
