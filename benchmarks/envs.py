@@ -3,9 +3,9 @@
 python benchmarks/envs.py
 
 How it is counted: 1024 lanes play uniformly random legal moves, a finished game restarts in its lane, and one step of
-one lane counts 1, whatever is in it: the choice of a move, the step with its judgement of the move, the next legal mask,
-the test for the end and the restart. Both sides run inside one compiled scan with the same sampler and the same random keys, and play the same
-games. Each figure is the median of several runs taken in turn.
+one lane counts 1, whatever is in it: the choice of a move, the step with its judgement of the move, the next legal
+mask, the test for the end and the restart. Both sides run inside one compiled scan with the same sampler and the same
+random keys, and play the same games. Each figure is the median of several runs taken in turn.
 
 The article's side is written anew after its description: the mask walks outwards in each of the eight directions by a
 bounded loop, vectorised over directions, and a slide is ripped by testing every square of the board in parallel for
