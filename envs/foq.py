@@ -142,19 +142,12 @@ def move(s: State, action: Array | int) -> State:
     )
 
 
-def _slides(s: State, queen: Array, target: Array) -> Array:
-    """bool[]: the queen of player `queen` can slide to `target`. One look at a table, where `reach` takes a board's."""
-    crossed = jnp.asarray(_crossed(*s.ripped.shape))[s.queens[queen], :, target]
-    return ((crossed & _pack(s.ripped)) == 0).all()
-
-
 def step(s: State, action: Array | int) -> State:
     """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
-    in_range = (action >= 0) & (action < s.ripped.size)
-    target = jnp.where(in_range, action, 0)
-    legal = in_range & (s.forfeit < 0) & _slides(s, s.to_move, target) & ~_slides(s, 1 - s.to_move, target)
-    forfeit = jnp.where(legal | over(s), s.forfeit, s.to_move)
-    moved = move(s, target)
+    targets = mask(s)
+    legal = (targets & (jnp.arange(targets.size) == action)).any()
+    moved = move(s, jnp.where(legal, action, 0))
+    forfeit = jnp.where(targets.any() & ~legal, s.to_move, s.forfeit)
     return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
 
 
