@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated
 
 import tyro
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -76,31 +77,23 @@ def run_match(command: Match) -> arena.Result:
 
 
 def table(results: list[arena.Result]) -> Table:
-    percent = lambda interval: "{:.1%} to {:.1%}".format(*interval)
+    """One row per opponent, narrow enough for a terminal of 80 columns."""
     points = lambda x, none: none if x is None else f"{x:+.0f}"
-    out = Table(title=f"{results[0].a} (95 % intervals over pairs of games)")
-    columns = (
-        "against",
-        "games",
-        "wins",
-        "draws",
-        "losses",
-        "score",
-        "interval",
-        "Elo",
-        "interval",
-        "distinct",
-        "plies",
-    )
-    for name in columns:
-        out.add_column(name, justify="left" if name == "against" else "right")
+    out = Table(title=f"{results[0].a}, 95 % intervals over pairs of games", box=box.SIMPLE, pad_edge=False)
+    out.add_column("against", overflow="fold")
+    for name in ("won/drawn/lost", "score", "Elo", "distinct", "plies"):
+        out.add_column(name, justify="right", no_wrap=True)
     for r in results:
-        edge = "> +" if r.score == 1 else "< -"
+        low, high = r.score_interval
+        elo = points(r.elo, "> +" if r.score == 1 else "< -")
         out.add_row(
-            r.b, str(r.games), str(r.wins), str(r.draws), str(r.losses), f"{r.score:.1%}", percent(r.score_interval),
-            points(r.elo, edge), f"{points(r.elo_interval[0], '-')} to {points(r.elo_interval[1], '+')}",
-            str(r.distinct), f"{r.mean_plies:.1f}",
-        )  # fmt: skip
+            r.b,
+            f"{r.wins}/{r.draws}/{r.losses}",
+            f"{r.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]",
+            f"{elo} [{points(r.elo_interval[0], '-')}, {points(r.elo_interval[1], '+')}]",
+            str(r.distinct),
+            f"{r.mean_plies:.1f}",
+        )
     return out
 
 
