@@ -50,7 +50,10 @@ def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, desc
         raise refused
     lines = (line.strip(" │╭╮╰╯─\t") for line in said.getvalue().splitlines())
     text = " ".join(line for line in lines if line).split("For full helptext")[0].split("Argument helptext:")[0]
-    fail(text.removeprefix("Value error").removeprefix("Parsing error").strip(" ─") or "wrong arguments")
+    fail(
+        text.removeprefix("Value error").removeprefix("Parsing error").removeprefix("Unrecognized options ").strip(" ─")
+        or "wrong arguments"
+    )
 
 
 @dataclasses.dataclass(frozen=True)
