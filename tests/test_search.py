@@ -43,7 +43,7 @@ def boards(*pictures):
 def test_wins_in_one_for_both_sides(kind):
     states = boards("XX. OO. ...", "XX. OO. X..", "X.. OX. O..", "XOX XO. ...")
     found = choose(envs.make("tictactoe"), blank_network(9), dataclasses.replace(DEEP, search=kind), states)
-    assert found.action.tolist() == [2, 5, 8, 6] or found.action.tolist() == [2, 5, 8, 7]
+    assert found.action.tolist() == [2, 5, 8, 7]
     assert (found.value > 0).all()
 
 
