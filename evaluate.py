@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import envs
-from agents import arena, checkpoint, cli
+from agents import arena, checkpoint, cli, mesh
 from agents.players import game_of, make_player
 
 BASELINES = ("random", "minimax:2", "uct:100")
@@ -99,6 +99,7 @@ def table(results: list[arena.Result]) -> Table:
 
 def main() -> None:
     with cli.errors():
+        mesh.claim_cores()
         arguments = sys.argv[1:]
         if arguments:
             command = cli.parse(Command, arguments, description=__doc__)

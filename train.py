@@ -10,11 +10,12 @@ from pathlib import Path
 import jax
 
 import envs
-from agents import checkpoint, cli
+from agents import checkpoint, cli, mesh
 from agents.config import Config
-from agents.iteration import Run, make_iteration, start_run
+from agents.iteration import Run, make_iteration, run_specs, start_run
 from agents.network import make_network
 from agents.report import Report
+from envs import check
 
 
 class Stop:
@@ -37,7 +38,7 @@ def open_folder(config: Config, resume: Path | None) -> Path:
     """The run's folder, made or found; an existing run is never written over."""
     if resume is not None:
         return resume.parent.parent
-    name = f"{envs.make(config.env).name.split(':')[0]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = Path(config.out or f"runs/{name}")
     if (folder / "networks").exists() or (folder / "metrics.jsonl").exists():
         raise ValueError(f"{folder} holds a run already: go on with --resume={folder}, or choose another --out")
@@ -56,22 +57,26 @@ def progress_of(config: Config, iteration: int, minutes: float) -> float:
 def train(config: Config, resume: Path | None) -> None:
     began = time.monotonic()
     game = envs.make(config.env)
+    check.demand_form(game)
     net = make_network(game, config)
+    devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices)
     folder = open_folder(config, resume)
     if resume is None:
-        run = jax.jit(lambda: start_run(game, net, config))()
+        start = lambda: start_run(game, net, config)
+        run = jax.jit(start, out_shardings=mesh.shardings(devices, run_specs(jax.eval_shape(start))))()
         done = {"minutes": 0.0, "total_games": 0, "total_plies": 0}
     else:
-        run = checkpoint.load_run(resume, config)
+        run = checkpoint.load_run(resume, config, devices)
         done = {k: checkpoint.about(resume)[k] for k in ("minutes", "total_games", "total_plies")}
     progress = progress_of(config, int(run.iteration), done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     report = Report(folder, int(run.iteration), progress)
-    devices = ", ".join(sorted({d.device_kind for d in jax.devices()}))
-    report.say(f"{game.name} on {devices}: {config.num_envs} games in lockstep, run in {folder}")
+    kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
+    report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
-        run, done = loop(game, net, config, run, folder, done, began, report)
+        iterate = make_iteration(game, net, config, devices)
+        run, done = loop(iterate, config, run, folder, done, began, report)
     finally:
         report.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
@@ -79,12 +84,12 @@ def train(config: Config, resume: Path | None) -> None:
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
-def loop(game, net, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report):
+def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
     stop, saved_at = Stop(report), began
     before = done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
-    iterate = jax.jit(make_iteration(game, net, config), donate_argnums=0).lower(run, progress).compile()
+    iterate = jax.jit(iterate, donate_argnums=0).lower(run, progress).compile()
     plies = config.num_envs * config.plies_per_iteration
     while progress < 1 and not stop.asked:
         start = time.monotonic()

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as Spec
 
+from agents import mesh
 from agents.players import Player
 from agents.selfplay import random_action
 from envs.game import Array, Game
@@ -62,14 +65,16 @@ def extend(code: Array, action: Array) -> Array:
     return (code * factors) ^ (action.astype(jnp.uint32)[:, None] + jnp.array([1, 0x9E3779B9], jnp.uint32))
 
 
-def make_group(game: Game, a: Player, b: Player):
-    """`play(weights_a, weights_b, key, states, code, plies, seat)` to the end of all games.
+def make_group(game: Game, a: Player, b: Player, devices: Mesh):
+    """`play(weights_a, weights_b, key, states, code, plies, seat)` to the end of all games, divided among `devices`.
 
     `seat` int32[B] is A's seat. A player is asked only while some game waits for him: with lanes that are in step that
     halves the work. Returns A's rewards float32[B], plies int32[B] and codes uint32[B, 2].
     """
 
     def play(weights_a, weights_b, key, states, code, plies, seat):
+        key = jax.random.fold_in(key, jax.lax.axis_index(mesh.GAMES))
+
         def ply(carry):
             states, code, plies, key = carry
             key, key_a, key_b = jax.random.split(key, 3)
@@ -88,25 +93,29 @@ def make_group(game: Game, a: Player, b: Player):
         states, code, plies, _ = jax.lax.while_loop(unfinished, ply, (states, code, plies, key))
         return jnp.take_along_axis(jax.vmap(game.rewards)(states), seat[:, None], axis=-1)[:, 0], plies, code
 
-    return play
+    divided, everywhere = Spec(mesh.GAMES), Spec()
+    specs = (everywhere, everywhere, everywhere, divided, divided, divided, divided)
+    return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
 
 
 def play_match(game: Game, a: Player, b: Player, *, games: int, opening_plies: int, seed: int) -> Games:
-    """Plays `games` games, an even number, on the device; A moves first after half of the openings' copies."""
+    """Plays `games` games, an even number, on as many devices as divide the pairs; A moves first in half of them."""
     if games < 2 or games % 2:
         raise ValueError(f"--games must be an even number from 2, since every opening is played twice, not {games}")
     if opening_plies < 0:
         raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
     key = jax.random.key(seed)
     states, code = jax.jit(lambda k: sample_openings(game, k, games // 2, opening_plies))(key)
-    play = jax.jit(make_group(game, a, b))
+    devices = mesh.make_mesh(games // 2, games // 2)
+    play = jax.jit(make_group(game, a, b, devices))
+    weights_a, weights_b = jax.device_put((a.weights, b.weights), jax.NamedSharding(devices, Spec()))
     mover = jax.vmap(game.player)(states)
     plies = jnp.full(games // 2, opening_plies, jnp.int32)
     done = []
     for half in range(2):
         seat = mover if half == 0 else 1 - mover
         group_key = jax.random.fold_in(key, opening_plies + 1 + half)
-        rewards, length, codes = play(a.weights, b.weights, group_key, states, code, plies, seat)
+        rewards, length, codes = play(weights_a, weights_b, group_key, states, code, plies, seat)
         # The same moves with the seats exchanged are another game.
         wide = np.asarray(codes[:, 0], np.uint64) << np.uint64(32) | np.asarray(codes[:, 1] ^ half, np.uint64)
         done.append((np.asarray(rewards) / 2 + 0.5, np.asarray(length), wide))

@@ -17,10 +17,12 @@ from typing import Any
 
 import jax
 import orbax.checkpoint as ocp
+from jax.sharding import Mesh
 
 import envs
+from agents import mesh
 from agents.config import Config
-from agents.iteration import Run, start_run
+from agents.iteration import Run, run_specs, start_run
 from agents.network import make_network
 
 KEPT = 2  # resume folders: the newest, and one before it in case the disk damages the newest
@@ -90,23 +92,24 @@ def about(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"checkpoint {path} is of another version: {error}") from error
 
 
-def _abstract(tree: Any) -> Any:
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=device), tree)
+def _abstract(tree: Any, shardings: Any) -> Any:
+    return jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), tree, shardings)
 
 
 def load_network(path: Path, config: Config) -> Any:
     """Weights for play from `networks/ITERATION`; `config` from `about`."""
     net = make_network(envs.make(config.env), config)
     shapes = jax.eval_shape(net.init, jax.random.key(0))
-    return _read(path, "weights", ocp.args.StandardRestore(_abstract(shapes)))
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
+    return _read(path, "weights", ocp.args.StandardRestore(_abstract(shapes, jax.tree.map(lambda _: device, shapes))))
 
 
-def load_run(path: Path, config: Config) -> Run:
-    """The run from `resume/ITERATION`; `config` from `about`."""
+def load_run(path: Path, config: Config, devices: Mesh) -> Run:
+    """The run from `resume/ITERATION`, laid out on `devices`, however many it was saved from; `config` from `about`."""
     game = envs.make(config.env)
     shapes = jax.eval_shape(lambda: start_run(game, make_network(game, config), config))
-    return _read(path, "run", ocp.args.StandardRestore(_abstract(shapes)))
+    shardings = mesh.shardings(devices, run_specs(shapes))
+    return _read(path, "run", ocp.args.StandardRestore(_abstract(shapes, shardings)))
 
 
 def newest_run(folder: Path) -> Path:

@@ -15,7 +15,7 @@ import jax
 import tyro
 
 import envs
-from agents import checkpoint
+from agents import checkpoint, mesh
 from agents.config import CHANGEABLE, DEFAULT_MINUTES, Config, preset
 
 T = TypeVar("T")
@@ -66,6 +66,7 @@ class Training(Config):
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     """Options of `train.py`: the config, and the resume checkpoint to go on from, if any."""
+    mesh.claim_cores()
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--env", default="foq")
     first.add_argument("--resume", default="")

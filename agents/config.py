@@ -29,6 +29,10 @@ class Config:
     checkpoint_minutes: float = 5.0
     """Time between two saves: what a crash can cost."""
 
+    devices: int | None = None
+    """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. The same
+    seed on another number of devices is another run."""
+
     # Self-play
     num_envs: int = 1024
     """Games played in lockstep (B)."""
@@ -46,6 +50,8 @@ class Config:
     """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
     value_scale: float = 0.1
     """Weight of values against the prior in Gumbel search, c_scale of Danihelka et al. 2022."""
+    play_value_scale: float = 0.3
+    """The same in play and evaluation, where a trained network's values deserve more trust (docs/measurements.md)."""
     visit_offset: float = 50.0
     """Visits that every node is taken to have in that weight, c_visit of the same paper."""
     rescale_values: bool = True
@@ -78,7 +84,7 @@ class Config:
     """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
     replay_ratio: float = 3.0
     """How often a row is drawn on average while it is in the buffer; sets the updates of an iteration."""
-    batch_size: int = 512
+    batch_size: int = 128
     """Rows in one update."""
     learning_rate: float = 2e-3
     """Peak, reached after `warmup_updates`."""
@@ -92,22 +98,32 @@ class Config:
     """Largest global norm of a gradient: outcomes are noisy."""
     value_weight: float = 1.0
     """Weight of the squared value error beside the policy's cross entropy."""
-    average_decay: float = 0.995
+    value_lambda: float = 1.0
+    """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed."""
+    average_decay: float = 0.998
     """Exponential average of the weights per update; the averaged network plays and is saved for play."""
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
         for name in (*positive, "replay_capacity"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("iterations", "minutes"):
+        for name in ("iterations", "minutes", "devices"):
             value = getattr(self, name)
             _demand(value is None or value > 0, f"--{name} must be more than 0, not {value}")
-        for name in ("learning_rate", "replay_ratio", "clip_norm", "value_scale", "c_puct", "dirichlet_alpha"):
+        for name in (
+            "learning_rate",
+            "replay_ratio",
+            "clip_norm",
+            "value_scale",
+            "play_value_scale",
+            "c_puct",
+            "dirichlet_alpha",
+        ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
         counts = ("random_plies", "blocks", "warmup_updates", "seed")
         for name in (*counts, "weight_decay", "value_weight", "checkpoint_minutes"):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
-        for name in ("final_learning_rate", "average_decay", "dirichlet_fraction"):
+        for name in ("final_learning_rate", "average_decay", "dirichlet_fraction", "value_lambda"):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
 
 
@@ -117,7 +133,7 @@ def _demand(condition: bool, message: str) -> None:
 
 
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes"})
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "devices"})
 
 TINY_CELLS = 16  # boards up to this size are learnt by a perceptron
 
@@ -127,10 +143,10 @@ def preset(game: Game, platform: str) -> Config:
     import jax  # only to ask for the shape of an observation
 
     rows, cols, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
-    config = Config(env=game.name)
+    config = Config(env=game.name, random_plies=min(10, game.max_plies // 6))
     if rows * cols <= TINY_CELLS:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
-        tiny |= {"random_plies": 6, "minutes": 2.0}
+        tiny |= {"random_plies": 6, "batch_size": 512, "average_decay": 0.995, "minutes": 2.0}
         return dataclasses.replace(config, **tiny, replay_capacity=50_000)
     if platform == "cpu":
         return config

@@ -1,7 +1,7 @@
 """One iteration as a single function from run to run: self-play, insertion, updates, figures.
 
 The host meets the device once per iteration: everything that a run is lies in `Run`, so a saved `Run` goes on as if it
-had never stopped.
+had never stopped. On several devices each holds its share of the lanes and of the replay, see agents/mesh.py.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as Spec
 
-from agents import learner, replay, selfplay
+from agents import learner, mesh, replay, selfplay
 from agents.config import Config
 from agents.learner import Learning
 from agents.network import Network
@@ -39,7 +41,7 @@ class Figures(NamedTuple):
     first_win_rate: Array  # share won by player 0
     value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
     search_entropy: Array  # of the improved policy, nats
-    distinct: Array  # share of different positions among the iteration's rows
+    distinct: Array  # share of different positions among the iteration's rows of a device
     policy_loss: Array
     value_loss: Array
     policy_entropy: Array
@@ -67,38 +69,57 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     return Run(learning, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
 
 
-def make_iteration(game: Game, net: Network, config: Config) -> Callable[[Run, Array], tuple[Run, Figures]]:
+def run_specs(run: Run) -> Run:
+    """How a run lies on a mesh: lanes are divided, in the games under way and in the replay, the rest is everywhere."""
+    everywhere = jax.tree.map(lambda _: Spec(), run)
+    ring = jax.tree.map(lambda _: Spec(None, mesh.GAMES), run.replay)._replace(cursor=Spec())
+    return everywhere._replace(replay=ring, lanes=jax.tree.map(lambda _: Spec(mesh.GAMES), run.lanes))
+
+
+Iterate = Callable[[Run, Array], tuple[Run, Figures]]
+
+
+def make_iteration(game: Game, net: Network, config: Config, devices: Mesh) -> Iterate:
     """`iterate(run, progress) -> (run, Figures)`; `progress` in [0, 1] is the share of the budget used so far."""
-    num_updates = updates_per_iteration(config)
+    num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
     play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
     learn = learner.make_learner(game, net, config, num_updates)
 
     def iterate(run: Run, progress: Array) -> tuple[Run, Figures]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
-        play_key, draw_key = jax.random.split(key)
+        play_key, draw_key = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(mesh.GAMES)))
         lanes, rows = play(run.learning.average, play_key, run.lanes)
         before = run.replay
-        after = replay.insert(before, rows)
-        index = replay.draw(after, draw_key, (num_updates, config.batch_size))
+        after = replay.insert(before, rows, config.value_lambda)
+        index = replay.draw(after, draw_key, (num_updates, batch))
 
         def no_updates(learning):
             nothing = jnp.full(num_updates, jnp.nan)
             return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
 
-        # Nothing to learn from until the first games have ended.
+        # Nothing to learn from until the first games have ended on every device.
+        ready = jax.lax.pmin(after.known.any().astype(jnp.int32), mesh.GAMES) > 0
         learning, losses = jax.lax.cond(
-            after.known.any(), lambda learning: learn(learning, after, index, progress), no_updates, run.learning
+            ready, lambda learning: learn(learning, after, index, progress), no_updates, run.learning
         )
         rate = learner.learning_rate(config, run.learning.updates, progress)
         figures = summarise(rows, before, after, index, losses, rate)
         return Run(learning, after, lanes, run.key, run.iteration + 1), figures
 
-    return iterate
+    def on_mesh(run: Run, progress: Array) -> tuple[Run, Figures]:
+        specs = run_specs(run)
+        # Gradients are averaged by hand in the learner, so that it reads the same on one device and on many.
+        mapped = jax.shard_map(
+            iterate, mesh=devices, in_specs=(specs, Spec()), out_specs=(specs, Spec()), check_vma=False
+        )
+        return mapped(run, progress)
+
+    return on_mesh
 
 
 def summarise(rows: Row, before: Replay, after: Replay, index: Array, losses: learner.Losses, rate: Array) -> Figures:
-    games = rows.done.sum()
-    share = lambda condition: (condition & rows.done).sum() / games
+    games = mesh.total(rows.done)
+    share = lambda condition: mesh.total(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
     entropy = -jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-30)), 0.0).sum(-1)
     written = jnp.arange(len(after.known)) - before.cursor
@@ -107,16 +128,16 @@ def summarise(rows: Row, before: Replay, after: Replay, index: Array, losses: le
     error = jnp.square(after.rows.raw_value.astype(jnp.float32) - after.result)
     return Figures(
         games=games,
-        game_length=jnp.where(rows.done, rows.plies + 1, 0).sum() / games,
+        game_length=mesh.total(jnp.where(rows.done, rows.plies + 1, 0)) / games,
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
-        value_error=jnp.sqrt(jnp.where(completed, error, 0).sum() / completed.sum()),
-        search_entropy=entropy.mean(),
-        distinct=distinct_share(rows),
+        value_error=jnp.sqrt(mesh.total(jnp.where(completed, error, 0)) / mesh.total(completed)),
+        search_entropy=mesh.mean(entropy.mean()),
+        distinct=mesh.mean(distinct_share(rows)),
         learning_rate=rate,
-        replay_age=jnp.where(games >= 0, replay.age(after, index).mean(), jnp.nan),
-        replay_rows=after.known.sum(),
-        **{name: value.mean() for name, value in losses._asdict().items()},
+        replay_age=jnp.where(games >= 0, mesh.mean(replay.age(after, index).mean()), jnp.nan),
+        replay_rows=mesh.total(after.known),
+        **{name: mesh.mean(value.mean()) for name, value in losses._asdict().items()},
     )
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from agents import mesh
 from agents import replay as replay_lib
 from agents.config import Config
 from agents.network import Network
@@ -42,7 +43,7 @@ def loss(net: Network, weights: Any, batch: Batch, value_weight: float) -> tuple
     entropy = lambda p, log_p: -jnp.where(p > 0, p * log_p, 0.0).sum(-1).mean()
     target = batch.policy / jnp.maximum(batch.policy.sum(-1, keepdims=True), 1e-6)
     policy_loss = entropy(target, log_policy)
-    value_loss = jnp.square(value - batch.result).mean()
+    value_loss = jnp.square(value - batch.value).mean()
     losses = Losses(
         policy_loss=policy_loss,
         value_loss=value_loss,
@@ -83,7 +84,8 @@ Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
 
 
 def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
-    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`."""
+    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
+    the mesh: M rows of this device's replay for each update."""
     optimiser = make_optimiser(config)
 
     def update(learning: Learning, batch: Batch, progress: Array) -> tuple[Learning, Losses]:
@@ -91,7 +93,8 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
             return loss(net, {**learning.weights, "params": params}, batch, config.value_weight)
 
         params = learning.weights["params"]
-        gradients, (losses, weights) = jax.grad(of_params, has_aux=True)(params)
+        # Each device has seen its share of the batch.
+        gradients, (losses, weights) = mesh.mean(jax.grad(of_params, has_aux=True)(params))
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)
         weights = {**weights, "params": jax.tree.map(lambda p, s: p + rate * s, params, steps)}

@@ -52,10 +52,10 @@ def _convolve_back(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
 
     def as_products(x, kernel, g):
         rows, cols = x.shape[1:3]
-        padded = jnp.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
-        shifted = (padded[:, i : i + rows, j : j + cols].reshape(-1, x.shape[-1]) for i in range(3) for j in range(3))
-        flat = g.reshape(-1, g.shape[-1])
-        of_kernel = jnp.stack([part.T @ flat for part in shifted]).reshape(kernel.shape)
+        padded = jnp.pad(g, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        shifted = [padded[:, i : i + rows, j : j + cols] for i in (2, 1, 0) for j in (2, 1, 0)]
+        product = x.reshape(-1, x.shape[-1]).T @ jnp.concatenate(shifted, axis=-1).reshape(-1, 9 * g.shape[-1])
+        of_kernel = product.reshape(x.shape[-1], 3, 3, -1).transpose(1, 2, 0, 3)
         return _convolve(g, kernel[::-1, ::-1].swapaxes(2, 3)), of_kernel
 
     def as_derived(x, kernel, g):

@@ -84,7 +84,9 @@ def network_player(path: Path, game: Game, num_simulations: int) -> Player:
         return Player(name, lambda w, key, s, plies: evaluate(w, s)[0].argmax(-1).astype(jnp.int32), weights)
     # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
     considered = min(16, max(config.gumbel_actions, num_simulations // 2))
-    config = dataclasses.replace(config, num_simulations=num_simulations, gumbel_actions=considered)
+    config = dataclasses.replace(
+        config, num_simulations=num_simulations, gumbel_actions=considered, value_scale=config.play_value_scale
+    )
     search = make_search(game, net, config, explore=False)
     return Player(name, lambda w, key, s, plies: search(w, key, s, plies).action, weights)
 

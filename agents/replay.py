@@ -20,6 +20,7 @@ from envs.game import Array, Game
 class Replay(NamedTuple):
     rows: Row  # [L, B, ...]
     result: Array  # float32[L, B], outcome for the player who moved
+    target: Array  # float32[L, B], what the value head learns: the outcome blended with searched values
     known: Array  # bool[L, B], the row's game has ended: it may be drawn
     cursor: Array  # int32[], next row of time to be written, oldest one once the ring is full
 
@@ -35,10 +36,11 @@ def empty_replay(rows: Row, length: int) -> Replay:
     """An empty ring for rows shaped like `rows` [T, B, ...]."""
     ring = jax.tree.map(lambda x: jnp.zeros((length, *x.shape[1:]), x.dtype), rows)
     shape = (length, rows.done.shape[1])
-    return Replay(ring, jnp.zeros(shape, jnp.float32), jnp.zeros(shape, bool), jnp.int32(0))
+    unknown = jnp.zeros(shape, jnp.float32)
+    return Replay(ring, unknown, jnp.copy(unknown), jnp.zeros(shape, bool), jnp.int32(0))
 
 
-def insert(replay: Replay, rows: Row) -> Replay:
+def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
     """Writes one iteration [T, B] over the oldest one and completes the outcomes of the games that ended in it."""
     length, added = replay.known.shape[0], rows.done.shape[0]
     write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(ring, new, replay.cursor, axis=0)
@@ -46,17 +48,19 @@ def insert(replay: Replay, rows: Row) -> Replay:
     cursor = (replay.cursor + added) % length
     # Oldest first. Rows never written have no `done`, so they stay unknown but where a finished game follows them.
     order = (cursor + jnp.arange(length)) % length
-    result, known = outcomes(ring.done[order], ring.rewards[order], ring.player[order])
+    scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None))
+    result, known = outcomes(scalars, 1.0)
+    target, _ = outcomes(scalars, value_lambda)
     back = jnp.argsort(order)
     written = (ring.actions >= 0).any(-1) & (ring.policy > 0).any(-1)
-    return Replay(ring, result[back], known[back] & written, cursor)
+    return Replay(ring, result[back], target[back], known[back] & written, cursor)
 
 
 class Batch(NamedTuple):
     planes: Array  # float32[M, R, C, P]
     actions: Array  # int32[M, K], -1 in empty slots
     policy: Array  # float32[M, K]
-    result: Array  # float32[M]
+    value: Array  # float32[M], target of the value head
 
 
 def sample(game: Game, replay: Replay, index: Array) -> Batch:
@@ -66,7 +70,7 @@ def sample(game: Game, replay: Replay, index: Array) -> Batch:
     and no symmetry costs a gather or a branch.
     """
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
-    rows, result = jax.tree.map(take, replay.rows), take(replay.result)
+    rows, value = jax.tree.map(take, replay.rows), take(replay.target)
     planes = jax.vmap(game.observe)(rows.memory)
     actions = rows.actions.astype(jnp.int32)
     bounds = [len(index) * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
@@ -76,7 +80,7 @@ def sample(game: Game, replay: Replay, index: Array) -> Batch:
         part = actions[low:high]
         turned_actions.append(jnp.where(part < 0, -1, jnp.asarray(symmetry.actions)[jnp.maximum(part, 0)]))
     return Batch(
-        jnp.concatenate(turned_planes), jnp.concatenate(turned_actions), rows.policy.astype(jnp.float32), result
+        jnp.concatenate(turned_planes), jnp.concatenate(turned_actions), rows.policy.astype(jnp.float32), value
     )
 
 

@@ -149,24 +149,31 @@ def to_view(game: Game, actions: Array, player: Array) -> Array:
     return jnp.where(actions < 0, -1, viewed)
 
 
-def outcomes(done: Array, rewards: Array, player: Array) -> tuple[Array, Array]:
-    """Result of each row's game for the player who moved there.
+def outcomes(rows: Row, value_lambda: float) -> tuple[Array, Array]:
+    """What the value head learns of each row: its game's result, blended with the searched values on the way there.
+
+    The lambda-return of Sutton and Barto 2018, section 12.1, of rewards at the end only: the target is
+    (1 - lambda) times the value that the search found at the next row plus lambda times that row's target. 1 gives the
+    result itself, unbiased but as noisy as the play that follows; less looks nearer.
 
     Args:
-        done: bool[T, B], in the order of play.
-        rewards: float32[T, B, n], read where `done`.
-        player: int[T, B].
+        rows: [T, B], in the order of play.
+        value_lambda: from 0 to 1.
 
     Returns:
-        (result float32[T, B], known bool[T, B]); unknown while the game goes on beyond the last row, and then 0.
+        (target float32[T, B] for the player who moved, known bool[T, B]); unknown while the game goes on beyond the
+        last row, and then 0.
     """
+    players = rows.rewards.shape[-1]
+    mover = rows.player[..., None] == jnp.arange(players)
+    found = jnp.where(mover, 1.0, -1.0 / max(players - 1, 1)) * rows.value.astype(jnp.float32)[..., None]
 
     def back(carry, row):
-        result, known = carry
-        done, rewards, player = row
-        result, known = jnp.where(done[:, None], rewards, result), done | known
-        mine = jnp.take_along_axis(result, player[:, None].astype(jnp.int32), axis=-1)[:, 0]
-        return (result, known), (jnp.where(known, mine, 0.0), known)
+        following, known = carry  # target of the next row for every player
+        done, rewards, mover, found = row
+        target, known = jnp.where(done[:, None], rewards, following), done | known
+        mine = jnp.where(mover, target, 0.0).sum(-1)
+        return ((1 - value_lambda) * found + value_lambda * target, known), (jnp.where(known, mine, 0.0), known)
 
-    start = jnp.zeros_like(rewards[0]), jnp.zeros_like(done[0])
-    return jax.lax.scan(back, start, (done, rewards, player), reverse=True)[1]
+    start = jnp.zeros_like(rows.rewards[0]), jnp.zeros_like(rows.done[0])
+    return jax.lax.scan(back, start, (rows.done, rows.rewards, mover, found), reverse=True)[1]

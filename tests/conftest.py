@@ -14,6 +14,10 @@ import jax
 import numpy as np
 import pytest
 
+pytest.register_assert_rewrite("envs.check")  # its rules say what differed
+
+jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
+
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 

@@ -128,6 +128,7 @@ BAD = {
     "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
     "no games": ("train.py", ["--num_envs=0"], "--num_envs must be at least 1"),
+    "no such devices": ("train.py", ["--devices=99"], "--devices=99: must be from 1"),
     "no number": ("train.py", ["--num_envs=many"], "num_envs"),
     "no choice": ("train.py", ["--search=alphabeta"], "gumbel"),
     "nothing to resume": ("train.py", ["--resume=nowhere"], "nowhere does not exist"),

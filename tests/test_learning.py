@@ -7,17 +7,19 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import PartitionSpec as Spec
 
 import envs
-from agents import checkpoint, learner, replay, selfplay
+from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
-from agents.iteration import Run, make_iteration, start_run, updates_per_iteration
+from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
 from agents.network import convolve, make_network
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
     replay_capacity=400, batch_size=32, warmup_updates=2,
 )  # fmt: skip
+ONE = mesh.make_mesh(16, 32, 1)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +27,7 @@ def parts():
     game = envs.make(SMALL.env)
     net = make_network(game, SMALL)
     start = jax.jit(lambda: start_run(game, net, SMALL))
-    return game, start, jax.jit(make_iteration(game, net, SMALL))
+    return game, start, jax.jit(make_iteration(game, net, SMALL, ONE))
 
 
 def same(a, b) -> bool:
@@ -37,9 +39,16 @@ def test_outcomes_by_hand():
     done = jnp.array([[0, 0], [1, 0], [0, 1], [0, 0]], bool)
     player = jnp.array([[0, 0], [1, 0], [0, 1], [1, 0]])
     rewards = jnp.zeros((4, 2, 2)).at[1, 0].set(jnp.array([1.0, -1.0])).at[2, 1].set(jnp.array([-1.0, 1.0]))
-    result, known = selfplay.outcomes(done, rewards, player)
+    value = jnp.array([[0.2, 0.5], [0.4, -0.5], [0.1, 0.6], [0.3, 0.7]])
+    nothing = jnp.zeros((4, 2))
+    rows = selfplay.Row(nothing, nothing, nothing, player, value, nothing, done, rewards, nothing)
+    result, known = selfplay.outcomes(rows, 1.0)
     assert known.tolist() == [[True, True], [True, True], [False, True], [False, False]]
     assert result.tolist() == [[1, -1], [-1, -1], [0, 1], [0, 0]]
+    # Half the value that the search found one row on, seen from here, and half of that row's own target.
+    blended, known_too = selfplay.outcomes(rows, 0.5)
+    assert known_too.tolist() == known.tolist()
+    np.testing.assert_allclose(blended, [[0.3, -0.65], [-1, -0.8], [0, 1], [0, 0]], atol=1e-6)
 
 
 def test_legal_slots_by_hand():
@@ -183,6 +192,60 @@ def test_the_written_out_gradient_of_convolutions():
         np.testing.assert_allclose(ours, derived, atol=1e-3)
 
 
+def test_devices_share_the_work():
+    """On two devices a run plays, learns and counts as on one: every lane goes on, and the weights stay the same."""
+    game, devices = envs.make(SMALL.env), mesh.make_mesh(16, 32, 2)
+    net = make_network(game, SMALL)
+    start = lambda: start_run(game, net, SMALL)
+    run = jax.jit(start, out_shardings=mesh.shardings(devices, run_specs(jax.eval_shape(start))))()
+    iterate = jax.jit(make_iteration(game, net, SMALL, devices))
+    ended = 0
+    for _ in range(6):
+        run, figures = iterate(run, 0.0)
+        ended += int(figures.games)
+    assert run.replay.known.sharding.shard_shape(run.replay.known.shape) == (28, 8)
+    assert int(figures.replay_rows) == int(run.replay.known.sum())
+    assert ended == int(run.replay.rows.done.sum())
+    assert (np.asarray(run.replay.known[:8]).any(0)).all()
+    assert not np.array_equal(run.replay.rows.memory.board[:24, :8], run.replay.rows.memory.board[:24, 8:])
+    for leaf in jax.tree.leaves(run.learning):
+        here, there = (np.asarray(shard.data) for shard in leaf.addressable_shards)
+        np.testing.assert_array_equal(here, there)
+    assert int(run.learning.updates) > 0
+
+
+def test_devices_learn_the_same_from_the_same_rows(parts):
+    """Four updates of 32 rows in order, on one device and as 16 rows on each of two; but for rounding."""
+    game, start, iterate = parts
+    game = dataclasses.replace(game, symmetries=game.symmetries[:1])  # which row meets which would be another
+    net = make_network(game, dataclasses.replace(SMALL, normalisation="layer"))
+    run = start()
+    for _ in range(6):
+        run, _ = iterate(run, 0.0)
+    learning, ring = jax.device_get((learner.start_learning(net, SMALL, jax.random.key(0)), run.replay))
+    t, lane = (np.random.default_rng(0).integers(0, n, (4, 2, 16)) for n in (12, 8))
+    learned = {}
+    for count in (1, 2):
+        devices = mesh.make_mesh(16, 32, count)
+        wide = 16 // count
+        index = (t * wide + lane + (np.arange(2)[:, None] * 8 if count == 1 else 0)).reshape(4, 32)
+        learn = learner.make_learner(game, net, SMALL, 4)
+        step = jax.shard_map(
+            lambda learning, ring, index: learn(learning, ring, index, jnp.float32(0)), mesh=devices,
+            in_specs=(Spec(), run_specs(run).replay, Spec(None, mesh.GAMES)), out_specs=Spec(), check_vma=False,
+        )  # fmt: skip
+        learned[count] = jax.device_get(jax.jit(step)(learning, ring, index))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), learned[1], learned[2])
+
+
+def test_a_mesh_needs_devices_that_divide_the_work():
+    assert mesh.make_mesh(16, 32).size == 2
+    assert mesh.make_mesh(15, 32).size == 1
+    for wanted, games in ((3, 16), (2, 15), (0, 16)):
+        with pytest.raises(ValueError, match="--devices=.*possible: 1"):
+            mesh.make_mesh(games, 32, wanted)
+
+
 def test_same_seed_same_run(parts):
     _, start, iterate = parts
     ends = []
@@ -204,10 +267,11 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(parts, tmp_path):
     about = checkpoint.about(path)
     assert about["config"] == SMALL
     assert (about["iteration"], about["minutes"], about["total_games"]) == (2, 1.5, 7)
-    restored = checkpoint.load_run(path, SMALL)
+    restored = checkpoint.load_run(path, SMALL, ONE)
     assert isinstance(restored, Run)
     assert same(run, restored)
     assert same(iterate(run, 0.2), iterate(restored, 0.2))
+    assert same(run, checkpoint.load_run(path, SMALL, mesh.make_mesh(16, 32, 2)))  # on another number of devices
     network = checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL)
     assert same(network, run.learning.average)
 
@@ -234,7 +298,7 @@ def test_damaged_and_missing_checkpoints_are_named(parts, tmp_path):
         if file.is_file():
             file.write_bytes(b"")
     with pytest.raises(checkpoint.CheckpointError, match="damaged"):
-        checkpoint.load_run(path, SMALL)
+        checkpoint.load_run(path, SMALL, ONE)
 
 
 def test_presets_suit_game_and_device():

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import envs
+from agents import mesh
 from agents.arena import make_group, sample_openings
 from agents.config import preset
 from agents.iteration import make_iteration, start_run
@@ -26,11 +27,12 @@ def programs():
     lanes, weights = run.lanes, run.learning.weights
     search = lambda **options: make_search(game, net, dataclasses.replace(config, **options), explore=True)
     uct = make_player("uct:8", game, 8)
-    match = make_group(game, uct, make_player("minimax:2", game, 8))
+    match = make_group(game, uct, make_player("minimax:2", game, 8), mesh.make_mesh(16, 16, 1))
     group = (None, None, key, lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, lanes.plies)
     return {
         "start": (lambda: start_run(game, net, config), ()),
-        "iteration": (make_iteration(game, net, config), (run, jnp.float32(0))),
+        "iteration": (make_iteration(game, net, config, mesh.make_mesh(16, 32, 1)), (run, jnp.float32(0))),
+        "iteration x2": (make_iteration(game, net, config, mesh.make_mesh(16, 32, 2)), (run, jnp.float32(0))),
         "step": (jax.vmap(game.step), (lanes.states, lanes.plies)),
         "observe": (jax.vmap(game.observe), (lanes.states,)),
         "search gumbel": (search(), (weights, key, lanes.states, lanes.plies)),

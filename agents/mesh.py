@@ -1,0 +1,64 @@
+"""Devices: every one plays its own lanes, keeps their replay and learns from its share of each batch.
+
+Everything inside an iteration is local to a device but three things: gradients, running statistics and figures are
+averaged over the mesh. A CPU counts as one device per core (`claim_cores`), because XLA runs a convolution on one core
+whatever its batch: two devices of one core each play about twice as fast as one device of two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from envs.game import Array
+
+GAMES = "games"  # the one axis: lanes, and with them replay rows and batches
+
+
+def claim_cores() -> None:
+    """Makes a device of every core that this process may use.
+
+    Without effect where XLA_FLAGS gives the number of CPU devices already, or after the first use of jax's arrays.
+    """
+    if "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
+        return
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with contextlib.suppress(RuntimeError):  # raised once the devices are there
+        jax.config.update("jax_num_cpu_devices", cores)
+
+
+def make_mesh(num_envs: int, batch_size: int, wanted: int | None = None) -> Mesh:
+    """A mesh of `wanted` devices, or of as many as there are and as divide both numbers.
+
+    Raises:
+        ValueError: `wanted` devices are not there, or do not divide the lanes or the batch.
+    """
+    there = jax.devices()
+    fits = [n for n in range(1, len(there) + 1) if num_envs % n == 0 and batch_size % n == 0]
+    if wanted is not None and wanted not in fits:
+        raise ValueError(
+            f"--devices={wanted}: must be from 1 to the {len(there)} found here, and divide --num_envs={num_envs} and "
+            f"--batch_size={batch_size}; possible: {', '.join(map(str, fits))}"
+        )
+    return Mesh(np.array(there[: wanted or fits[-1]]), (GAMES,))
+
+
+def shardings(mesh: Mesh, specs: Any) -> Any:
+    """A tree of PartitionSpec as shardings on `mesh`."""
+    is_spec = lambda x: isinstance(x, PartitionSpec)
+    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
+
+
+def total(x: Array) -> Array:
+    """Sum of an array over all devices; inside a mapped function."""
+    return jax.lax.psum(x.sum(), GAMES)
+
+
+def mean(tree: Any) -> Any:
+    """Mean over the devices, leaf by leaf; inside a mapped function."""
+    return jax.lax.pmean(tree, GAMES)

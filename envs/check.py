@@ -1,0 +1,531 @@
+"""The rules that every game must hold, run on one game: python -m envs.check GAME
+
+GAME is a name of the registry with its options, or a file of your own, see `envs.make`. Positions come from random
+games that are played inside one compiled scan. Each rule is a function named by what it demands; it raises
+AssertionError where the game breaks it. The tests of this project run the same rules over the whole registry.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import traceback
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import envs
+from envs.game import Game
+
+LANES = 64  # games played at random
+SAMPLE = 48  # positions that are looked at closely
+AFTER = 3  # plies after the longest possible game
+
+
+class Ply(NamedTuple):
+    """Numpy arrays with leading axes [ply, lane]; finished games go on standing still."""
+
+    state: Any
+    action: Any
+    legal: Any
+    over: Any
+    player: Any
+    rewards: Any
+
+
+class Facts(NamedTuple):
+    """All that a game says of one position and one action."""
+
+    step: Any
+    mask: Any
+    over: Any
+    player: Any
+    rewards: Any
+    observe: Any
+    recalled: Any  # observe(remember(s))
+    evaluate: Any
+
+
+class Bench:
+    """A game with its compiled functions, the random games and a sample of their positions."""
+
+    def __init__(self, game: Game):
+        self.game = game
+        size = game.num_actions
+        outside = [-1, -2, -size, -size - 1, size, size + 7, 2**31 - 1, -(2**31)]
+        self.codes = np.array([*range(size), *outside], np.int32)
+        self.facts_of_one = jax.jit(self.facts)
+        self.facts_of_many = jax.jit(jax.vmap(self.facts))
+        self.after = jax.jit(jax.vmap(self.after_every_code))
+
+    @functools.cached_property
+    def plies(self) -> Ply:
+        lanes = jax.jit(jax.vmap(self.play))
+        played: Ply = jax.device_get(lanes(jax.random.split(jax.random.key(0), LANES)))
+        return jax.tree.map(lambda x: np.swapaxes(x, 0, 1), played)
+
+    def play(self, key) -> Ply:
+        game = self.game
+
+        def ply(s, key):
+            legal = game.mask(s)
+            action = jax.random.categorical(key, jnp.where(legal, 0.0, -jnp.inf)).astype(jnp.int32)
+            return game.step(s, action), Ply(s, action, legal, game.over(s), game.player(s), game.rewards(s))
+
+        return jax.lax.scan(ply, game.init(), jax.random.split(key, game.max_plies + AFTER))[1]
+
+    def facts(self, s, action) -> Facts:
+        game = self.game
+        value = jnp.float32(0) if game.evaluate is None else game.evaluate(s)
+        recalled = game.observe(game.remember(s))
+        return Facts(
+            game.step(s, action),
+            game.mask(s),
+            game.over(s),
+            game.player(s),
+            game.rewards(s),
+            game.observe(s),
+            recalled,
+            value,
+        )
+
+    def after_every_code(self, s):
+        """Positions after step and after move, and who has won, for all codes, those out of range included."""
+        game = self.game
+        stepped = jax.vmap(game.step, (None, 0))(s, self.codes)
+        moved = jax.vmap(game.move, (None, 0))(s, jnp.arange(game.num_actions))
+        return stepped, moved, jax.vmap(game.over)(stepped), jax.vmap(game.rewards)(stepped)
+
+    @functools.cached_property
+    def picked(self):
+        """Positions of every stage, the first and a finished one among them, each with the action taken there."""
+        plies, lanes = self.plies.over.shape
+        last = int((~self.plies.over).sum(0).max())
+        ply = np.linspace(0, min(last + 1, plies - 1), SAMPLE).astype(int)
+        lane = np.arange(SAMPLE) % lanes
+        return jax.tree.map(lambda x: x[ply, lane], (self.plies.state, self.plies.action))
+
+    @property
+    def sample(self):
+        return self.picked[0]
+
+    @property
+    def actions(self):
+        return self.picked[1]
+
+    @functools.cached_property
+    def after_sample(self):
+        """What follows each position of the sample, for every code."""
+        return jax.device_get(self.after(self.sample))
+
+    def position(self, ply: int, lane: int = 0):
+        return jax.tree.map(lambda x: jnp.asarray(x[ply, lane]), self.plies.state)
+
+
+Rule = Callable[[Bench], None]
+RULES: dict[str, Rule] = {}
+FORM: dict[str, Rule] = {}  # those that need no game to be played: quick enough before every run
+
+
+def rule(function: Rule) -> Rule:
+    """Adds a function to `RULES` under its name in words."""
+    RULES[function.__name__.replace("_", " ")] = function
+    return function
+
+
+def form(function: Rule) -> Rule:
+    """Adds a function to `FORM` too."""
+    FORM[function.__name__.replace("_", " ")] = function
+    return rule(function)
+
+
+def refused(function: Callable[[Any], Any], argument: Any) -> None:
+    """Demands a ValueError that says why."""
+    try:
+        got = function(argument)
+    except ValueError as error:
+        assert str(error), f"{argument!r} is refused without a reason"
+    else:
+        raise AssertionError(f"{argument!r} was accepted as {got!r}")
+
+
+def rules(s):
+    """The position itself, without the history that a transform adds."""
+    return getattr(s, "now", s)
+
+
+def same(got, want, message=""):
+    """Equal in structure, dtype, shape and every entry."""
+    assert jax.tree.structure(got) == jax.tree.structure(want), message
+    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        g, w = np.asarray(g), np.asarray(w)
+        assert (g.dtype, g.shape) == (w.dtype, w.shape), message
+        np.testing.assert_array_equal(g, w, message)
+
+
+def close(got, want):
+    """Like `same`, but floats may differ in the last digits."""
+    assert jax.tree.structure(got) == jax.tree.structure(want)
+    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+        assert (g.dtype, g.shape) == (w.dtype, w.shape)
+        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6, atol=1e-6)
+
+
+def at(tree, index):
+    return jax.tree.map(lambda x: x[index], tree)
+
+
+# The record
+
+
+@form
+def name_gives_the_game_back(bench: Bench) -> None:
+    game = bench.game
+    assert envs.make(game.name) is game
+
+
+@form
+def sizes_are_plain_positive_numbers(bench: Bench) -> None:
+    game = bench.game
+    for size in (game.num_players, game.num_actions, game.max_plies, game.max_legal):
+        assert type(size) is int and size >= 1
+    assert game.max_legal <= game.num_actions
+
+
+@form
+def view_is_a_permutation_for_each_player(bench: Bench) -> None:
+    game = bench.game
+    if game.to_view is not None:
+        assert game.to_view.shape == (game.num_players, game.num_actions)
+        for codes in game.to_view:
+            assert sorted(codes.tolist()) == list(range(game.num_actions))
+
+
+# Shapes
+
+
+@form
+def step_and_move_keep_structure_and_dtypes(bench: Bench) -> None:
+    game = bench.game
+    s = game.init()
+    like = jax.eval_shape(lambda: s)
+    for function in (game.step, game.move):
+        for action in (0, np.int32(0), np.int64(0), jnp.int8(0)):
+            got = jax.eval_shape(function, s, action)
+            assert jax.tree.structure(got) == jax.tree.structure(like)
+            assert [(x.dtype, x.shape, x.weak_type) for x in jax.tree.leaves(got)] == [
+                (x.dtype, x.shape, False) for x in jax.tree.leaves(like)
+            ]
+
+
+@form
+def init_takes_a_key_or_none(bench: Bench) -> None:
+    game = bench.game
+    same(game.init(None), game.init())
+    assert jax.tree.structure(game.init(jax.random.key(0))) == jax.tree.structure(game.init())
+
+
+@form
+def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
+    game = bench.game
+    form = jax.eval_shape(lambda: (game.mask(game.init()), game.over(game.init()), game.player(game.init())))
+    assert [(x.dtype, x.shape) for x in form] == [(bool, (game.num_actions,)), (bool, ()), (np.int32, ())]
+    rewards = jax.eval_shape(lambda: game.rewards(game.init()))
+    assert (rewards.dtype, rewards.shape) == (np.float32, (game.num_players,))
+    planes = jax.eval_shape(lambda: game.observe(game.init()))
+    assert (planes.dtype, planes.ndim) == (np.float32, 3)
+    if game.evaluate is not None:
+        value = jax.eval_shape(lambda: game.evaluate(game.init()))
+        assert (value.dtype, value.shape) == (np.float32, ())
+
+
+# Compilation
+
+
+@rule
+def compiled_equals_plain(bench: Bench) -> None:
+    for i in (0, SAMPLE // 2, SAMPLE - 1):
+        s, action = jax.tree.map(jnp.asarray, at((bench.sample, bench.actions), i))
+        close(bench.facts_of_one(s, action), bench.facts(s, action))
+
+
+@rule
+def batched_equals_looped(bench: Bench) -> None:
+    many = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
+    for i in range(0, SAMPLE, 4):
+        close(at(many, i), jax.device_get(bench.facts_of_one(at(bench.sample, i), bench.actions[i])))
+
+
+@rule
+def one_trace_for_all_positions_and_actions(bench: Bench) -> None:
+    game = bench.game
+    traces = []
+
+    @jax.jit
+    def step(s, action):
+        traces.append(action)
+        return game.step(s, action)
+
+    s = game.init()
+    for action in (0, 1, 1, game.num_actions, -1):
+        s = step(s, jnp.int32(action))
+    step(game.from_record(game.to_record(s)), jnp.int32(0))
+    assert len(traces) == 1
+
+
+# Play
+
+
+@rule
+def mask_is_empty_exactly_when_the_game_is_over(bench: Bench) -> None:
+    np.testing.assert_array_equal(bench.plies.legal.any(-1), ~bench.plies.over)
+
+
+@rule
+def every_game_ends_within_the_longest(bench: Bench) -> None:
+    assert not bench.plies.over[0].any()
+    assert bench.plies.over[bench.game.max_plies].all()
+
+
+@rule
+def positions_have_no_more_legal_actions_than_promised(bench: Bench) -> None:
+    assert bench.plies.legal.sum(-1).max() <= bench.game.max_legal
+
+
+@rule
+def rewards_are_zero_until_the_end_and_sum_to_zero(bench: Bench) -> None:
+    rewards, over = bench.plies.rewards, bench.plies.over
+    assert not rewards[~over].any()
+    np.testing.assert_allclose(rewards.sum(-1), 0, atol=1e-6)
+    assert np.abs(rewards).max() <= 1
+
+
+@rule
+def random_games_are_not_all_won_by_one_player(bench: Bench) -> None:
+    assert len(set(bench.plies.rewards[-1].argmax(-1).tolist())) > 1
+
+
+@rule
+def players_are_numbered_from_zero(bench: Bench) -> None:
+    assert set(np.unique(bench.plies.player)) <= set(range(bench.game.num_players))
+
+
+@rule
+def move_equals_step_for_legal_actions(bench: Bench) -> None:
+    after = bench.after_sample
+    legal = jax.device_get(bench.facts_of_many(bench.sample, bench.actions)).mask
+    assert legal.any()
+    stepped, moved, _, _ = after
+    pairs = zip(jax.tree.leaves(stepped), jax.tree.leaves(moved), strict=True)
+    for step, move in pairs:
+        np.testing.assert_array_equal(step[:, : bench.game.num_actions][legal], move[legal])
+
+
+def fixed(states, stepped, codes):
+    for old, new in zip(jax.tree.leaves(states), jax.tree.leaves(stepped), strict=True):
+        np.testing.assert_array_equal(new, np.broadcast_to(np.asarray(old)[:, None], new.shape))
+        assert new.shape[1] == len(codes)
+
+
+@rule
+def finished_games_stand_still_whatever_the_action(bench: Bench) -> None:
+    after = bench.after_sample
+    over = np.asarray(jax.vmap(bench.game.over)(bench.sample))
+    assert over.any()
+    fixed(at(bench.sample, over), at(after[0], over), bench.codes)
+
+
+@rule
+def illegal_actions_lose_at_once(bench: Bench) -> None:
+    after = bench.after_sample
+    game = bench.game
+    facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
+    stepped, _, over, rewards = after
+    illegal = np.ones(over.shape, bool)
+    illegal[:, : game.num_actions] = ~facts.mask
+    illegal[facts.over] = False
+    position, code = np.nonzero(illegal)
+    assert (code < game.num_actions).any() and (code >= game.num_actions).any()
+
+    assert over[position, code].all()
+    loser = facts.player[position]
+    want = np.where(np.arange(game.num_players) == loser[:, None], -1.0, 1.0 / (game.num_players - 1))
+    np.testing.assert_allclose(rewards[position, code], want, rtol=1e-6)
+
+    before, ended = rules(at(bench.sample, position)), rules(at(stepped, (position, code)))
+    assert (before.forfeit == -1).all()
+    np.testing.assert_array_equal(ended.forfeit, loser)
+    same(ended._replace(forfeit=before.forfeit), before)
+
+
+@rule
+def forfeited_games_stand_still_whatever_the_action(bench: Bench) -> None:
+    after = bench.after_sample
+    facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
+    # By turns a code that is just not legal here, where there is one, and a code out of range.
+    size = bench.game.num_actions
+    inside = (np.arange(SAMPLE) % 2 == 1) & ~facts.mask.all(-1)
+    forfeited = at(after[0], (np.arange(SAMPLE), np.where(inside, facts.mask.argmin(-1), size)))
+    stepped, _, over, rewards = jax.device_get(bench.after(forfeited))
+    assert over.all()
+    fixed(forfeited, stepped, bench.codes)
+    lost = np.take_along_axis(rewards, facts.player[:, None, None], 2)
+    assert (lost[~facts.over] == -1).all()
+
+
+# Observations
+
+
+@rule
+def observation_needs_only_what_is_remembered(bench: Bench) -> None:
+    facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
+    np.testing.assert_array_equal(facts.recalled, facts.observe)
+    assert np.isfinite(facts.observe).all()
+
+
+@rule
+def hand_made_value_is_bounded_and_exact_at_the_end(bench: Bench) -> None:
+    facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
+    assert np.abs(facts.evaluate).max() <= 1
+    if bench.game.evaluate is not None:
+        mine = np.take_along_axis(facts.rewards, facts.player[:, None], 1)[:, 0]
+        np.testing.assert_allclose(facts.evaluate[facts.over], mine[facts.over])
+
+
+# Symmetries
+
+
+@rule
+def first_symmetry_is_the_identity(bench: Bench) -> None:
+    identity = bench.game.symmetries[0]
+    np.testing.assert_array_equal(identity.actions, np.arange(bench.game.num_actions))
+    same(jax.vmap(identity.state)(bench.sample), bench.sample)
+
+
+@rule
+def symmetries_are_different_permutations(bench: Bench) -> None:
+    game = bench.game
+    codes = [tuple(symmetry.actions.tolist()) for symmetry in game.symmetries]
+    assert all(sorted(c) == list(range(game.num_actions)) for c in codes)
+    assert len(set(codes)) == len(codes)
+    assert len({symmetry.name for symmetry in game.symmetries}) == len(codes)
+
+
+@rule
+def symmetries_commute_with_the_rules(bench: Bench) -> None:
+    plain = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
+    for symmetry in bench.game.symmetries:
+        turned_states = jax.vmap(symmetry.state)(bench.sample)
+        turned = jax.device_get(bench.facts_of_many(turned_states, symmetry.actions[bench.actions]))
+        same(turned.step, jax.vmap(symmetry.state)(plain.step), symmetry.name)
+        np.testing.assert_array_equal(turned.mask[:, symmetry.actions], plain.mask, symmetry.name)
+        np.testing.assert_array_equal(turned.observe, jax.vmap(symmetry.planes)(plain.observe), symmetry.name)
+        same(turned[2:5], plain[2:5], symmetry.name)
+
+
+# For people
+
+
+@rule
+def records_come_back_unchanged_along_a_game(bench: Bench) -> None:
+    last = int(bench.plies.over[:, 0].argmax())  # the ply at which game 0 is over
+    for ply in sorted({*range(0, last, 5), 1, last}):
+        s = bench.position(ply)
+        record = bench.game.to_record(s)
+        same(bench.game.from_record(record), s)
+        text = json.dumps(record)
+        same(bench.game.from_record(json.loads(text)), s)
+        assert "forfeit" not in record
+
+
+@rule
+def records_keep_a_forfeit(bench: Bench) -> None:
+    s = bench.game.step(bench.position(1), -1)
+    record = json.loads(json.dumps(bench.game.to_record(s)))
+    assert record["forfeit"] == int(bench.game.player(s))
+    same(bench.game.from_record(record), s)
+
+
+@rule
+def action_names_come_back(bench: Bench) -> None:
+    game = bench.game
+    names = [game.action_name(a) for a in range(game.num_actions)]
+    assert [game.parse_action(name) for name in names] == list(range(game.num_actions))
+    assert len(set(names)) == game.num_actions
+
+
+@rule
+def bad_action_names_are_refused(bench: Bench) -> None:
+    for name in ("", "no such move", "-1", "99999999", "a0"):
+        refused(bench.game.parse_action, name)
+
+
+@rule
+def pictures_of_all_stages(bench: Bench) -> None:
+    last = int(bench.plies.over[:, 0].argmax())
+    start = bench.position(0)
+    for s in (start, bench.position(last // 2), bench.position(last), bench.game.step(start, -1)):
+        assert bench.game.show(s).strip()
+        assert ElementTree.fromstring(bench.game.svg(s)).tag.endswith("svg")
+
+
+@rule
+def what_is_no_record_is_refused(bench: Bench) -> None:
+    for record in (None, 5, [], "text", {}):
+        refused(bench.game.from_record, record)
+
+
+def broken(name: str, holds: Rule, bench: Bench) -> str | None:
+    """What is wrong where the game breaks the rule, in one line; None where it holds."""
+    try:
+        holds(bench)
+    except Exception as error:  # a rule may be broken in any way: what went wrong is the answer
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        return f"{name}: {said or place.line} ({type(error).__name__})"
+    return None
+
+
+def demand_form(game: Game) -> None:
+    """Raises a ValueError that names the first rule of `FORM` that the game breaks."""
+    bench = Bench(game)
+    for name, holds in FORM.items():
+        wrong = broken(name, holds, bench)
+        if wrong:
+            raise ValueError(f"{game.name} breaks the rule {wrong}")
+
+
+def report(game: Game) -> bool:
+    """Prints what holds and what does not; True if everything does."""
+    bench, wrongs = Bench(game), 0
+    for name, holds in RULES.items():
+        wrong = broken(name, holds, bench)
+        wrongs += wrong is not None
+        print(f"BROKEN  {wrong}" if wrong else f"holds   {name}", flush=True)
+    print(f"{game.name}: {len(RULES) - wrongs} of {len(RULES)} rules hold")
+    return not wrongs
+
+
+def main() -> None:
+    if not __debug__:
+        print("error: python -O leaves the checks out; run it without", file=sys.stderr)
+        raise SystemExit(2)
+    if len(sys.argv) != 2:
+        print("error: want one argument, a game: python -m envs.check foq", file=sys.stderr)
+        raise SystemExit(2)
+    try:
+        game = envs.make(sys.argv[1])
+    except (ValueError, OSError) as error:
+        print("error:", error, file=sys.stderr)
+        raise SystemExit(2) from None
+    if not report(game):
+        raise SystemExit(1)
+
+
+if __name__ == "__main__":
+    main()
