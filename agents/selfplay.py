@@ -67,19 +67,21 @@ def restart(game: Game, key: Array, lanes: Lanes, random_plies: int) -> Lanes:
 def random_action(key: Array, mask: Array) -> Array:
     """A legal action of each lane, uniformly; int32[B] from bool[B, A].
 
-    The r-th legal action for one random r: first its block of about the square root of A codes is found, then its
-    place in there. That takes one random number a lane, and no running sum over all codes.
+    The r-th legal action for one random r, in an order by columns: with the codes laid out as a square, first the
+    column is found, then the row. That takes one random number a lane, no running sum over all codes, and adds up whole
+    rows of bytes. Without a legal action the result is meaningless.
     """
     lanes, codes = mask.shape
     width = math.isqrt(codes - 1) + 1
-    blocks = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
-    inside = blocks.sum(-1, dtype=jnp.int32)
+    square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
+    inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
     upto = jnp.cumsum(inside, axis=-1)
     r = jax.random.randint(key, (lanes,), 0, jnp.maximum(upto[:, -1], 1))[:, None]
-    block = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), blocks.shape[1] - 1)
+    column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
     before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
-    chosen = jnp.take_along_axis(blocks, block[:, None, None], axis=1)[:, 0]
-    return block * width + (jnp.cumsum(chosen, axis=-1, dtype=jnp.int32) <= r - before).sum(-1, dtype=jnp.int32)
+    chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
+    row = (jnp.cumsum(chosen, axis=-1, dtype=jnp.int32) <= r - before).sum(-1, dtype=jnp.int32)
+    return jnp.minimum(row, square.shape[1] - 1) * width + column
 
 
 def start_lanes(game: Game, key: Array, num_envs: int) -> Lanes:

@@ -1,19 +1,38 @@
-"""Registry of games: `make("foq:rows=6,cols=7")` gives the `Game` record, one object for each canonical name."""
+"""Registry of games: `make("foq:rows=6,cols=7")` gives the `Game` record, one object for each canonical name.
+
+A file of your own is a game too: `make("path/to/my_game.py:size=5")`, where it has a `make` like the games here.
+"""
 
 from __future__ import annotations
 
 import builtins
+import dataclasses
+import importlib.util
 import inspect
+import pathlib
 from typing import Any
 
-from envs import foq, tictactoe
+from envs import connect_four, evopawness, foq, foq_multi, foq_single, go, gomoku, hex, othello, sum_to_100, tictactoe
 from envs.game import Game, Symmetry
 
 __all__ = ["Game", "Symmetry", "list", "make"]
 
 # Adding a game: one file with a `make` whose keyword defaults are its options, and one line here.
-_MODULES = {"foq": foq, "tictactoe": tictactoe}
+_MODULES = {
+    "connect_four": connect_four,
+    "evopawness": evopawness,
+    "foq": foq,
+    "foq_multi": foq_multi,
+    "foq_single": foq_single,
+    "go": go,
+    "gomoku": gomoku,
+    "hex": hex,
+    "othello": othello,
+    "sum_to_100": sum_to_100,
+    "tictactoe": tictactoe,
+}
 
+_own: dict[str, Any] = {}
 _cache: dict[tuple[str, tuple[tuple[str, Any], ...]], Game] = {}
 
 
@@ -32,6 +51,40 @@ def _parse_value(text: str, default: Any) -> Any:
     return type(default)(text)
 
 
+def _split(spec: str) -> tuple[str, str]:
+    """Name and options of a spec; the name of an own game ends in .py and may hold colons."""
+    at = spec.find(".py:") + 3 if ".py:" in spec else len(spec) if spec.endswith(".py") else spec.find(":")
+    return (spec, "") if at < 0 else (spec[:at], spec[at + 1 :])
+
+
+def _module(name: str) -> Any:
+    """The module of a game.
+
+    Raises:
+        ValueError: it is not listed, or as a file is not there, cannot be run or has no `make`.
+    """
+    if name in _MODULES:
+        return _MODULES[name]
+    if not name.endswith(".py"):
+        raise ValueError(f"unknown game '{name}'; known games: {', '.join(list())}, or a file path/to/my_game.py")
+    if name in _own:
+        return _own[name]
+    path = pathlib.Path(name)
+    if not path.is_file():
+        raise ValueError(f"own game '{name}': there is no such file")
+    found = importlib.util.spec_from_file_location(f"own_game_{path.stem}", path)
+    assert found is not None and found.loader is not None
+    module = importlib.util.module_from_spec(found)
+    try:
+        found.loader.exec_module(module)
+    except Exception as error:  # whatever a stranger's file raises, it cannot be used
+        raise ValueError(f"own game '{name}' cannot be loaded: {type(error).__name__}: {error}") from error
+    if not callable(getattr(module, "make", None)):
+        raise ValueError(f"own game '{name}' has no function `make` that gives a Game")
+    _own[name] = module
+    return module
+
+
 def make(spec: str) -> Game:
     """The game of a spec `name` or `name:option=value,...`; options left out take their defaults.
 
@@ -39,10 +92,8 @@ def make(spec: str) -> Game:
         ValueError: unknown game, unknown or repeated option, or a value that the game refuses; the message lists what
             is known.
     """
-    name, _, tail = spec.partition(":")
-    if name not in _MODULES:
-        raise ValueError(f"unknown game '{name}'; known games: {', '.join(list())}")
-    module = _MODULES[name]
+    name, tail = _split(spec)
+    module = _module(name)
     defaults = _options(module)
     options = dict(defaults)
     given: set[str] = set()
@@ -61,5 +112,16 @@ def make(spec: str) -> Game:
             raise ValueError(f"option '{option}' of game '{name}': '{text}' is not of type {kind}") from None
     key = (name, tuple(options.items()))
     if key not in _cache:
-        _cache[key] = module.make(**options)
+        game = module.make(**options)
+        if name in _own:
+            game = _named(game, name, {k: v for k, v in options.items() if v != defaults[k]})
+        _cache[key] = game
     return _cache[key]
+
+
+def _named(game: Any, name: str, options: dict[str, Any]) -> Game:
+    """An own game under the spec that finds its file again."""
+    if not isinstance(game, Game):
+        raise ValueError(f"own game '{name}': `make` gives a {type(game).__name__}, not a Game")
+    tail = ",".join(f"{k}={v}" for k, v in options.items())
+    return dataclasses.replace(game, name=f"{name}:{tail}" if tail else name)

@@ -9,14 +9,15 @@ size. Squares are numbered row by row from the top left:
       :            :                :            :
      63 64 65 ... 71               a1 b1 c1 ... i1
 
-Any number of queens is understood by `State`, `reach`, `rip` and `observe`; the rules of `step` are those of two.
+The single and the multi game (`foq_single`, `foq_multi`) build on this file. What stands here under "every form"
+understands any number of queens; the rules of the double game also serve the single one, but for its result.
 """
 
 from __future__ import annotations
 
 import functools
 import string
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -74,7 +75,12 @@ def _pack(board: Array) -> Array:
     return jnp.sum(jnp.where(bits, jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32), 0), axis=-1, dtype=jnp.uint32)
 
 
-# Rules
+# Rules of every form; `s` is a state of any of them
+
+
+def corners(rows: int, cols: int, count: int) -> list[tuple[int, int]]:
+    """Usual starting squares of up to four queens: top left, bottom right, top right, bottom left."""
+    return [(0, 0), (rows - 1, cols - 1), (0, cols - 1), (rows - 1, 0)][:count]
 
 
 def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None = None) -> State:
@@ -85,7 +91,7 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
     """
     if not (1 <= rows <= LARGEST and 1 <= cols <= LARGEST):
         raise ValueError(f"foq: a board has 1 to {LARGEST} rows and columns, not {rows} x {cols}")
-    starts = [(0, 0), (rows - 1, cols - 1)] if starts is None else [(int(r), int(c)) for r, c in starts]
+    starts = [(int(r), int(c)) for r, c in (corners(rows, cols, 2) if starts is None else starts)]
     if any(not (0 <= r < rows and 0 <= c < cols) for r, c in starts) or len(set(starts)) < len(starts):
         raise ValueError(f"foq: starting squares must be distinct and on the {rows} x {cols} board, not {starts}")
     queens = np.array([r * cols + c for r, c in starts], np.int16)
@@ -107,20 +113,56 @@ def rip(ripped: Array, start: Array | int, target: Array | int) -> Array:
     return ripped | (bits.ravel()[: ripped.size] == 1).reshape(ripped.shape)
 
 
-def attacked(s: State) -> Array:
-    """bool[R, C]: squares that some queen other than the mover's reaches."""
+def own(s: Any) -> Array:
+    """bool[n]: which queen the player to move may slide; a single queen belongs to both players."""
     n = s.queens.shape[0]
-    return functools.reduce(jnp.logical_or, (reach(s.ripped, s.queens[(s.to_move + i) % n]) for i in range(1, n)))
+    return jnp.arange(n) == (s.to_move if n > 1 else 0)
 
 
-def _targets(s: State) -> Array:
+def reaches(s: Any) -> Array:
+    """bool[n, R, C]: squares that each queen reaches."""
+    return jnp.stack([reach(s.ripped, queen) for queen in s.queens])
+
+
+def attacked(s: Any) -> Array:
+    """bool[R, C]: squares that some queen other than the mover's reaches."""
+    return (reaches(s) & ~own(s)[:, None, None]).any(0)
+
+
+def targets(s: Any) -> Array:
     """bool[R, C]: where the mover's queen may stop, whether or not the game is over."""
-    return reach(s.ripped, s.queens[s.to_move]) & ~attacked(s)
+    return (reaches(s) == own(s)[:, None, None]).all(0)
+
+
+def slide(s: Any, action: Array | int, legal: Array | bool = True) -> Any:
+    """The position with the mover's queen on `action` and its way there ripped; nothing changes if that is not `legal`.
+
+    Whose turn it is stays the same.
+    """
+    mine, target = own(s), jnp.where(legal, jnp.asarray(action), 0)
+    torn = rip(s.ripped, jnp.where(mine, s.queens, 0).sum(), target)
+    return s._replace(
+        ripped=jnp.where(legal, torn, s.ripped),
+        queens=jnp.where(mine & legal, target.astype(jnp.int16), s.queens),
+    )
+
+
+def judge(s: Any, action: Array | int, legal: Array) -> tuple[Array, Array]:
+    """Whether any `action` at all is one of the `legal` ones, bool[A], and the player who has forfeited after it."""
+    allowed = (legal & (jnp.arange(legal.size) == action)).any()
+    return allowed, jnp.where(legal.any() & ~allowed, s.to_move, s.forfeit)
+
+
+def player(s: Any) -> Array:
+    return s.to_move.astype(jnp.int32)
+
+
+# Rules of the double game
 
 
 def mask(s: State) -> Array:
     """bool[A], legal targets."""
-    return _targets(s).ravel() & (s.forfeit < 0)
+    return targets(s).ravel() & (s.forfeit < 0)
 
 
 def over(s: State) -> Array:
@@ -128,27 +170,15 @@ def over(s: State) -> Array:
     return ~mask(s).any()
 
 
-def player(s: State) -> Array:
-    return s.to_move.astype(jnp.int32)
-
-
 def move(s: State, action: Array | int) -> State:
     """Position after a legal action."""
-    mine = jnp.arange(s.queens.shape[0]) == s.to_move
-    return s._replace(
-        ripped=rip(s.ripped, s.queens[s.to_move], action),
-        queens=jnp.where(mine, jnp.asarray(action, jnp.int16), s.queens),
-        to_move=1 - s.to_move,
-    )
+    return slide(s, action)._replace(to_move=1 - s.to_move)
 
 
 def step(s: State, action: Array | int) -> State:
     """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
-    targets = mask(s)
-    legal = (targets & (jnp.arange(targets.size) == action)).any()
-    moved = move(s, jnp.where(legal, action, 0))
-    forfeit = jnp.where(targets.any() & ~legal, s.to_move, s.forfeit)
-    return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+    legal, forfeit = judge(s, action, mask(s))
+    return slide(s, action, legal)._replace(to_move=jnp.where(legal, 1 - s.to_move, s.to_move), forfeit=forfeit)
 
 
 def rewards(s: State) -> Array:
@@ -159,26 +189,28 @@ def rewards(s: State) -> Array:
 # Observations
 
 
-def observe(s: State) -> Array:
-    """float32[R, C, 5], for the mover: ripped, own queen, other queen, own legal targets, squares the other reaches.
+def places(queens: Array, shape: tuple[int, ...]) -> Array:
+    """bool[n, R, C]: the square of each queen on a board of this shape."""
+    return (jnp.arange(shape[0] * shape[1]) == queens[:, None]).reshape(-1, *shape)
 
-    With more queens there is one plane for each other queen, in turn order from the mover.
-    """
+
+def observe(s: Any) -> Array:
+    """float32[R, C, n + 3], for the mover: ripped, own queen, one plane for each other queen in turn order, own legal
+    targets, squares that others reach."""
     n = s.queens.shape[0]
-    squares = jnp.arange(s.ripped.size).reshape(s.ripped.shape)
-    seats = [squares == s.queens[(s.to_move + i) % n] for i in range(n)]
-    return jnp.stack([s.ripped, *seats, _targets(s), attacked(s)], axis=-1).astype(jnp.float32)
+    seats = places(s.queens[(s.to_move + jnp.arange(n)) % n], s.ripped.shape)
+    return jnp.stack([s.ripped, *seats, targets(s), attacked(s)], axis=-1).astype(jnp.float32)
 
 
-def _observe_article(s: State, past: State, played: Array) -> Array:
+def _observe_article(s: Any, past: Any, played: Array) -> Array:
     """float32[R, C, 6], the article's planes: four boards (-1 on ripped squares), oldest first; the mover's queen
     +1 and the others -1; squares the mover reaches minus those that others reach."""
     del played  # boards from before the start repeat the first one
-    squares = jnp.arange(s.ripped.size).reshape(s.ripped.shape)
-    queens = sum(jnp.where(i == s.to_move, 1, -1) * (squares == q) for i, q in enumerate(s.queens))
-    reached = reach(s.ripped, s.queens[s.to_move]).astype(jnp.float32) - attacked(s)
+    mine = own(s)[:, None, None]
+    queens = jnp.where(mine, 1, -1) * places(s.queens, s.ripped.shape)
+    reached = (reaches(s) & mine).any(0).astype(jnp.float32) - attacked(s)
     boards = jnp.concatenate([past.ripped[::-1], s.ripped[None]])
-    return jnp.stack([*(-boards.astype(jnp.float32)), queens, reached], axis=-1).astype(jnp.float32)
+    return jnp.stack([*(-boards.astype(jnp.float32)), queens.sum(0), reached], axis=-1).astype(jnp.float32)
 
 
 def symmetries(rows: int, cols: int) -> tuple[Symmetry, ...]:
@@ -191,12 +223,16 @@ def symmetries(rows: int, cols: int) -> tuple[Symmetry, ...]:
     return tuple(symmetry(turn) for turn in rectangle_turns(rows, cols))
 
 
-def mobility(s: State) -> Array:
-    """float32[] in [-1, 1]: the mover's reachable squares against the other queen's; the exact result once over."""
-    mine = reach(s.ripped, s.queens[s.to_move]).sum()
+def lead(s: Any) -> Array:
+    """float32[] between -1 and 1: the mover's reachable squares against those of the others."""
+    mine = (reaches(s) & own(s)[:, None, None]).sum()
     others = attacked(s).sum()
-    share = (mine - others) / jnp.maximum(mine + others, 1)
-    return jnp.where(over(s), rewards(s)[s.to_move], share * 0.99).astype(jnp.float32)
+    return (mine - others) / jnp.maximum(mine + others, 1) * 0.99
+
+
+def mobility(s: State) -> Array:
+    """float32[] in [-1, 1]: the `lead` of the mover; the exact result once over."""
+    return jnp.where(over(s), rewards(s)[s.to_move], lead(s)).astype(jnp.float32)
 
 
 # For people
@@ -217,30 +253,40 @@ def parse_square(text: str, rows: int, cols: int) -> int:
 
 def show(s: State) -> str:
     """Text picture: A and B queens, # ripped, . empty, * legal targets, with the player to move below."""
-    rows, cols = s.ripped.shape
-    cells = np.where(np.asarray(s.ripped), "#", np.where(np.asarray(mask(s)).reshape(rows, cols), "*", "."))
-    for name, square in zip(string.ascii_uppercase, np.asarray(s.queens), strict=False):
-        cells[square // cols, square % cols] = name
-    lines = [f"{rows - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
-    return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), _status(s)])
-
-
-def _status(s: State) -> str:
-    if bool(over(s)):
-        winner = string.ascii_uppercase[int(np.argmax(np.asarray(rewards(s))))]
-        return f"{winner} wins"
-    return f"{string.ascii_uppercase[int(s.to_move)]} to move"
+    return draw_text(s, mask(s), rewards(s), string.ascii_uppercase)
 
 
 def svg(s: State, cell: int = 48) -> str:
     """Picture as an SVG document; `cell` is the side of a square in pixels."""
+    return draw_svg(s, mask(s), rewards(s), cell)
+
+
+def draw_text(s: Any, legal: Array, result: Array, names: str) -> str:
+    """Text picture of any form; `names` has a letter for each queen."""
     rows, cols = s.ripped.shape
-    ripped, legal = np.asarray(s.ripped), np.asarray(mask(s)).reshape(rows, cols)
+    cells = np.where(np.asarray(s.ripped), "#", np.where(np.asarray(legal).reshape(rows, cols), "*", "."))
+    for name, square in zip(names, np.asarray(s.queens), strict=False):
+        cells[square // cols, square % cols] = name
+    lines = [f"{rows - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
+    return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), _status(s, result)])
+
+
+def _status(s: Any, result: Array) -> str:
+    winners = [string.ascii_uppercase[i] for i in np.flatnonzero(np.asarray(result) > 0)]
+    if not winners:
+        return f"{string.ascii_uppercase[int(s.to_move)]} to move"
+    return f"{' and '.join(winners)} {'wins' if len(winners) == 1 else 'win'}"
+
+
+def draw_svg(s: Any, legal: Array, result: Array, cell: int, faded: Sequence[int] = ()) -> str:
+    """SVG picture of any form; the queens numbered in `faded` are out of the game."""
+    rows, cols = s.ripped.shape
+    ripped, stops, mine = np.asarray(s.ripped), np.asarray(legal).reshape(rows, cols), np.asarray(own(s))
     left, top, width, height = cell // 2, 4, cols * cell, rows * cell
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + left + 4} {height + top + left}" '
         f'width="{width + left + 4}" height="{height + top + left}" font-family="sans-serif" text-anchor="middle">'
-        f"<title>Flight of Queen, {_status(s)}</title>"
+        f"<title>Flight of Queen, {_status(s, result)}</title>"
         f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
     ]
     for r in range(rows):
@@ -248,15 +294,16 @@ def svg(s: State, cell: int = 48) -> str:
             x, y = left + c * cell, top + r * cell
             fill = "#3a4048" if ripped[r, c] else ("#e9dcc0", "#d9c8a3")[(r + c) % 2]
             out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="{fill}" stroke="#f7f3ea"/>')
-            if legal[r, c]:
+            if stops[r, c]:
                 middle = f'cx="{x + cell / 2}" cy="{y + cell / 2}"'
                 out.append(f'<circle {middle} r="{cell / 8}" fill="#2f7d4f" fill-opacity="0.75"/>')
     for i, square in enumerate(np.asarray(s.queens)):
         x, y = left + square % cols * cell + cell / 2, top + square // cols * cell + cell / 2
-        colour, ring = ("#f5f5f5", "#d0473c", "#4f86c6", "#c9a227")[i % 4], "#2f7d4f" if i == s.to_move else "#3a4048"
+        colour, ring = ("#f5f5f5", "#d0473c", "#4f86c6", "#c9a227")[i % 4], "#2f7d4f" if mine[i] else "#3a4048"
         out.append(
+            f'<g opacity="{0.45 if i in faded else 1}">'
             f'<circle cx="{x}" cy="{y}" r="{cell * 0.4}" fill="{colour}" stroke="{ring}" stroke-width="3"/>'
-            f'<text x="{x}" y="{y + cell * 0.17}" font-size="{cell * 0.5}" fill="#20242a">♛</text>'
+            f'<text x="{x}" y="{y + cell * 0.17}" font-size="{cell * 0.5}" fill="#20242a">♛</text></g>'
         )
     label = f'font-size="{cell * 0.27}" fill="#6b6255"'
     for r in range(rows):
@@ -270,11 +317,11 @@ def svg(s: State, cell: int = 48) -> str:
 # Records
 
 
-def to_record(s: State) -> dict[str, Any]:
+def to_record(s: Any, variant: str = "foq") -> dict[str, Any]:
     """JSON-ready record; `forfeit` stands in it only when somebody did."""
     rows, cols = s.ripped.shape
     record = {
-        "variant": "foq",
+        "variant": variant,
         "rows": rows,
         "cols": cols,
         "ripped": np.flatnonzero(np.asarray(s.ripped)).tolist(),
@@ -290,40 +337,61 @@ def from_record(record: dict[str, Any]) -> State:
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
+    return refuse_idle_forfeit(read_record(record, "foq", "two queens", lambda n: n == 2))
+
+
+def read_record(
+    record: Any, variant: str, wanted: str, right: Callable[[int], bool], extra: Sequence[str] = ()
+) -> State:
+    """What the records of all forms have in common, checked.
+
+    The number of queens must be `right`, which messages call `wanted`. Fields named in `extra` may be there and are not
+    looked at.
+    """
+    here = f"{variant} record:"
     if not isinstance(record, dict):
-        raise ValueError("foq record: want an object with named fields")
-    known = {"variant", "rows", "cols", "ripped", "queens", "to_move"}
-    if not known <= set(record) <= known | {"forfeit"}:
-        raise ValueError(f"foq record: want the fields {sorted(known)} and perhaps forfeit, not {sorted(record)}")
-    if record["variant"] != "foq":
-        raise ValueError(f"foq record: variant is '{record['variant']}', not 'foq'")
-    rows, cols = (_whole(record[k], 1, LARGEST, k) for k in ("rows", "cols"))
-    ripped, queens = (_squares(record[k], rows * cols, k) for k in ("ripped", "queens"))
-    if len(queens) != 2 or not set(queens) <= set(ripped):
-        raise ValueError("foq record: want two queens on different squares, both of them ripped")
-    turn, forfeit = _whole(record["to_move"], 0, 1, "to_move"), _whole(record.get("forfeit", -1), -1, 1, "forfeit")
+        raise ValueError(f"{here} want an object with named fields")
+    known, perhaps = {"variant", "rows", "cols", "ripped", "queens", "to_move"}, [*extra, "forfeit"]
+    if not known <= set(record) <= known.union(perhaps):
+        raise ValueError(
+            f"{here} want the fields {sorted(known)} and perhaps {' or '.join(perhaps)}, not {sorted(record)}"
+        )
+    if record["variant"] != variant:
+        raise ValueError(f"{here} variant is '{record['variant']}', not '{variant}'")
+    rows, cols = (whole(record[k], 1, LARGEST, f"{here} {k}") for k in ("rows", "cols"))
+    ripped, queens = (distinct(record[k], rows * cols, f"{here} {k}") for k in ("ripped", "queens"))
+    if not right(len(queens)) or not set(queens) <= set(ripped):
+        raise ValueError(f"{here} want {wanted}, and every queen on a ripped square")
+    last = max(len(queens), 2) - 1  # a single queen has two players
+    turn = whole(record["to_move"], 0, last, f"{here} to_move")
+    forfeit = whole(record.get("forfeit", -1), -1, last, f"{here} forfeit")
     if forfeit not in (-1, turn):
-        raise ValueError(f"foq record: player {forfeit} cannot have forfeited at the turn of player {turn}")
+        raise ValueError(f"{here} player {forfeit} cannot have forfeited at the turn of player {turn}")
     board = jnp.asarray(np.isin(np.arange(rows * cols), ripped).reshape(rows, cols))
-    s = State(board, jnp.asarray(queens, jnp.int16), jnp.int8(turn), jnp.int8(forfeit))
-    if forfeit >= 0 and not _targets(s).any():
-        raise ValueError("foq record: nobody can have forfeited, as the game is over without it")
+    return State(board, jnp.asarray(queens, jnp.int16), jnp.int8(turn), jnp.int8(forfeit))
+
+
+def refuse_idle_forfeit(s: State, variant: str = "foq") -> State:
+    """The same position, unless the player who forfeited in it had been stuck before; then ValueError."""
+    if s.forfeit >= 0 and not targets(s).any():
+        raise ValueError(f"{variant} record: nobody can have forfeited, as the game is over without it")
     return s
 
 
-def _whole(value: Any, low: int, high: int, field: str) -> int:
+def whole(value: Any, low: int, high: int, field: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"foq record: {field} must be a whole number from {low} to {high}, not {value!r}")
+        raise ValueError(f"{field} must be a whole number from {low} to {high}, not {value!r}")
     return value
 
 
-def _squares(value: Any, size: int, field: str) -> list[int]:
+def distinct(value: Any, size: int, field: str, what: str = "squares") -> list[int]:
+    """Different whole numbers below `size`; ValueError otherwise, `what` says what they number."""
     if not isinstance(value, list):
-        raise ValueError(f"foq record: {field} must be a list of squares")
-    squares = [_whole(v, 0, size - 1, field) for v in value]
-    if len(set(squares)) < len(squares):
-        raise ValueError(f"foq record: {field} names a square twice")
-    return squares
+        raise ValueError(f"{field} must be a list of {what}")
+    numbers = [whole(v, 0, size - 1, field) for v in value]
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"{field} names one of the {what} twice")
+    return numbers
 
 
 # The record that the engine sees
@@ -337,28 +405,13 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
     Raises:
         ValueError: unknown planes, or a board so small that the first player cannot move.
     """
-    if planes not in ("plain", "article"):
-        raise ValueError(f"foq: unknown planes '{planes}'; known: plain, article")
     if min(rows, cols) < 2 or rows * cols < 8:
         raise ValueError(f"foq: a board of {rows} x {cols} is too small to play on; want 2 x 4 squares or more")
-    init(rows, cols)  # refuses boards that are too large
-
-    def from_own_record(record: dict[str, Any]) -> State:
-        s = from_record(record)
-        if s.ripped.shape != (rows, cols):
-            size = " x ".join(map(str, s.ripped.shape))
-            raise ValueError(f"foq record: the board is {size}, not {rows} x {cols}")
-        return s
-
-    def action_name(action: int) -> str:
-        return square_name(int(action), rows, cols)
-
-    game = Game(
-        name=f"foq:rows={rows},cols={cols}" + ("" if planes == "plain" else f",planes={planes}"),
+    return build(
+        f"foq:rows={rows},cols={cols}",
+        planes,
+        init(rows, cols),
         num_players=2,
-        num_actions=rows * cols,
-        max_plies=rows * cols - 2,  # every move rips a square, and two are ripped from the start
-        max_legal=_most_targets(rows, cols),
         init=lambda key=None: init(rows, cols),
         step=step,
         move=move,
@@ -367,13 +420,46 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         player=player,
         rewards=rewards,
         observe=observe,
-        symmetries=symmetries(rows, cols),
         evaluate=mobility,
         show=show,
         svg=svg,
-        action_name=action_name,
-        parse_action=lambda text: parse_square(text, rows, cols),
         to_record=to_record,
+        from_record=from_record,
+    )
+
+
+def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, Any]], Any], **rules: Any) -> Game:
+    """The record of a form of the game, from its `rules` and from what all forms share.
+
+    Args:
+        name: spec with all options but `planes`.
+        planes: `plain` or `article`.
+        start: a position, of which board and number of queens are taken.
+        from_record: reader for any board and number of queens.
+        rules: the remaining fields of `Game`.
+    """
+    form, (rows, cols), queens = name.partition(":")[0], start.ripped.shape, len(start.queens)
+    if planes not in ("plain", "article"):
+        raise ValueError(f"{form}: unknown planes '{planes}'; known: plain, article")
+
+    def from_own_record(record: dict[str, Any]) -> Any:
+        s = from_record(record)
+        if s.ripped.shape != (rows, cols):
+            size = " x ".join(map(str, s.ripped.shape))
+            raise ValueError(f"{form} record: the board is {size}, not {rows} x {cols}")
+        if len(s.queens) != queens:
+            raise ValueError(f"{form} record: there are {len(s.queens)} queens, not {queens}")
+        return s
+
+    game = Game(
+        name=name + ("" if planes == "plain" else f",planes={planes}"),
+        num_actions=rows * cols,
+        max_plies=rows * cols - queens,  # every move rips a square, and those of the queens are ripped from the start
+        max_legal=_most_targets(rows, cols),
+        symmetries=symmetries(rows, cols),
+        action_name=lambda action: square_name(int(action), rows, cols),
+        parse_action=lambda text: parse_square(text, rows, cols),
         from_record=from_own_record,
+        **rules,
     )
     return game if planes == "plain" else with_history(game, ARTICLE_BOARDS, _observe_article)

@@ -1,0 +1,117 @@
+"""Domineering: player 0 puts dominoes upright, player 1 lays them flat; who has no room loses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards
+
+
+class State(NamedTuple):
+    filled: Array  # bool[R, C]
+    to_move: Array  # int8[]
+    forfeit: Array  # int8[], who lost by an illegal move, or -1
+
+
+def places(filled: Array, player: Array | int) -> Array:
+    """bool[R, C]: squares that can be the upper, or left, end of the player's domino."""
+    free = jnp.pad(~filled, ((0, 1), (0, 1)))
+    below, right = free[1:, :-1], free[:-1, 1:]
+    return free[:-1, :-1] & jnp.where(player == 0, below, right)
+
+
+def mask(s: State) -> Array:
+    return places(s.filled, s.to_move).ravel() & (s.forfeit < 0)
+
+
+def over(s: State) -> Array:
+    return ~mask(s).any()
+
+
+def move(s: State, action: Array | int) -> State:
+    rows, cols = s.filled.shape
+    first = (jnp.arange(rows * cols) == action).reshape(rows, cols)
+    shifted = jnp.where(s.to_move == 0, jnp.roll(first, 1, axis=0), jnp.roll(first, 1, axis=1))
+    return s._replace(filled=s.filled | first | shifted, to_move=1 - s.to_move)
+
+
+def step(s: State, action: Array | int) -> State:
+    """Any action is an answer: an illegal one loses at once, and a finished game stays as it is."""
+    legal = mask(s)
+    allowed = (legal & (jnp.arange(legal.size) == action)).any()
+    moved = move(s, action)
+    forfeit = jnp.where(legal.any() & ~allowed, s.to_move, s.forfeit)
+    return State(*(jnp.where(allowed, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+
+def rewards(s: State) -> Array:
+    return jnp.where(over(s), forfeit_rewards(jnp.where(s.forfeit < 0, s.to_move, s.forfeit), 2), 0.0)
+
+
+def observe(s: State) -> Array:
+    """float32[R, C, 4] for the mover: filled, my places, the other's places, and who I am."""
+    me = jnp.broadcast_to(s.to_move, s.filled.shape)
+    planes = [s.filled, places(s.filled, s.to_move), places(s.filled, 1 - s.to_move), me]
+    return jnp.stack([p.astype(jnp.float32) for p in planes], axis=-1)
+
+
+def show(s: State) -> str:
+    return "\n".join(" ".join("#" if x else "." for x in row) for row in np.asarray(s.filled))
+
+
+def svg(s: State) -> str:
+    rows, cols = s.filled.shape
+    squares = "".join(
+        f'<rect x="{c}" y="{r}" width="0.95" height="0.95" fill="{"#3a4048" if s.filled[r, c] else "#e9dcc0"}"/>'
+        for r in range(rows)
+        for c in range(cols)
+    )
+    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {cols} {rows}">{squares}</svg>'
+
+
+def make(rows: int = 4, cols: int = 4) -> Game:
+    """The game for a board of `rows` x `cols`: what the engine knows of it."""
+    if not (2 <= rows <= 9 and 2 <= cols <= 9):
+        raise ValueError(f"domineering: a board has 2 to 9 rows and columns, not {rows} x {cols}")
+    names = [f"{'abcdefghi'[c]}{rows - r}" for r in range(rows) for c in range(cols)]
+
+    def parse_action(text: str) -> int:
+        if text not in names:
+            raise ValueError(f"no square '{text}': want a1 to {names[cols - 1][0]}{rows}")
+        return names.index(text)
+
+    def to_record(s: State) -> dict:
+        record = {"filled": np.flatnonzero(np.asarray(s.filled)).tolist(), "to_move": int(s.to_move)}
+        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+    def from_record(record: dict) -> State:
+        if not isinstance(record, dict) or not {"filled", "to_move"} <= set(record):
+            raise ValueError("domineering record: want an object with filled and to_move")
+        filled = jnp.zeros(rows * cols, bool).at[jnp.asarray(record["filled"], jnp.int32)].set(True)
+        return State(filled.reshape(rows, cols), jnp.int8(record["to_move"]), jnp.int8(record.get("forfeit", -1)))
+
+    return Game(
+        name="domineering",
+        num_players=2,
+        num_actions=rows * cols,
+        max_plies=rows * cols // 2,  # every move fills two squares
+        max_legal=max((rows - 1) * cols, rows * (cols - 1)),
+        init=lambda key=None: State(jnp.zeros((rows, cols), bool), jnp.int8(0), jnp.int8(-1)),
+        step=step,
+        move=move,
+        mask=mask,
+        over=over,
+        player=lambda s: s.to_move.astype(jnp.int32),
+        rewards=rewards,
+        observe=observe,
+        symmetries=(Symmetry("identity", np.arange(rows * cols, dtype=np.int32), lambda x: x, lambda s: s),),
+        show=show,
+        svg=svg,
+        action_name=lambda action: names[int(action)],
+        parse_action=parse_action,
+        to_record=to_record,
+        from_record=from_record,
+    )

@@ -1,0 +1,348 @@
+"""Connect Four: stones fall down their column; four in a row in any direction win, a full board is a draw.
+
+An action is a column, 0 on the left; names count columns from 1. The rules work on bits: a column takes `rows + 1` bits
+from below, the last of them always empty so that no line runs from one column into the next, and each word of 32 bits
+takes as many whole columns as fit. On 6 x 7, with the spare bits above the board:
+
+     6 13 20 27     6 13 20
+     5 12 19 26     5 12 19
+     :  :  :  :     :  :  :
+     0  7 14 21     0  7 14
+       word 0        word 1
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards
+
+LARGEST = 26  # rows and columns
+
+
+class State(NamedTuple):
+    mine: Array  # uint32[W], stones of the player to move
+    others: Array  # uint32[W], stones of the other player
+    to_move: Array  # int8[], player to move: 0 first, 1 second
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """The rules of one size, as pure functions on one position."""
+
+    rows: int = 6
+    cols: int = 7
+    connect: int = 4
+
+    @property
+    def high(self) -> int:
+        """Bits of a column, the spare one included."""
+        return self.rows + 1
+
+    @property
+    def per_word(self) -> int:
+        """Columns in a word."""
+        return 32 // self.high
+
+    @property
+    def words(self) -> int:
+        return -(-self.cols // self.per_word)
+
+    def init(self, key: Array | None = None) -> State:
+        del key  # there is one start position
+        empty = jnp.zeros(self.words, jnp.uint32)
+        return State(empty, empty, jnp.int8(0), jnp.int8(-1))
+
+    def cells(self, stones: Array) -> Array:
+        """bool[R, C], top row first, of stones uint32[W]."""
+        places = np.arange(self.per_word)[:, None] * self.high + np.arange(self.rows)
+        bits = stones[:, None, None] >> jnp.asarray(places, jnp.uint32) & 1
+        return bits.reshape(-1, self.rows)[: self.cols].T[::-1] == 1
+
+    def stones(self, cells: Array) -> Array:
+        """uint32[W] of bool[R, C]; inverse of `cells`."""
+        bits = jnp.where(cells[::-1].T, jnp.uint32(1) << jnp.arange(self.rows, dtype=jnp.uint32), jnp.uint32(0))
+        columns = jnp.pad(bits.sum(-1, dtype=jnp.uint32), (0, self.words * self.per_word - self.cols))
+        places = jnp.arange(self.per_word, dtype=jnp.uint32) * self.high
+        return (columns.reshape(self.words, -1) << places).sum(-1, dtype=jnp.uint32)
+
+    def board(self, s: State) -> Array:
+        """int8[R, C], top row first: 1 first player, -1 second, 0 empty."""
+        mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
+        return self.cells(s.mine) * mine - self.cells(s.others) * mine
+
+    def _fallen(self, stones: list[Array], distance: int) -> list[Array]:
+        """The words moved down by `distance` bits, as one long number; bits above the columns are rubbish."""
+        skip, rest = divmod(distance, self.high * self.per_word)
+        words = [*stones[skip:], *[jnp.uint32(0)] * (skip + 1)]
+        carry = self.high * self.per_word - rest
+        return [words[i] >> rest | words[i + 1] << carry for i in range(self.words)]
+
+    def won(self, s: State) -> Array:
+        """bool[]: the player who moved last has `connect` stones in a row."""
+        rows = []
+        for direction in (1, self.high - 1, self.high, self.high + 1):
+            run, length = [s.others[i] for i in range(self.words)], 1  # starts of rows of `length` stones
+            while length < self.connect:
+                more = min(length, self.connect - length)
+                run = [a & b for a, b in zip(run, self._fallen(run, more * direction), strict=True)]
+                length += more
+            rows += run
+        return functools.reduce(jnp.bitwise_or, rows) != 0
+
+    def _open(self, s: State) -> Array:
+        """bool[C]: columns with room."""
+        tops = jnp.arange(self.per_word, dtype=jnp.uint32) * self.high + (self.rows - 1)
+        return (((s.mine | s.others)[:, None] >> tops & 1) == 0).ravel()[: self.cols]
+
+    def over(self, s: State) -> Array:
+        return (s.forfeit >= 0) | self.won(s) | ~self._open(s).any()
+
+    def mask(self, s: State) -> Array:
+        """bool[C], columns with room in an unfinished game."""
+        return self._open(s) & (s.forfeit < 0) & ~self.won(s)
+
+    def player(self, s: State) -> Array:
+        return s.to_move.astype(jnp.int32)
+
+    def move(self, s: State, action: Array | int) -> State:
+        """Position after a legal action."""
+        filled = s.mine | s.others
+        column = jnp.asarray(action, jnp.int32) - np.arange(self.words, dtype=np.int32) * self.per_word
+        inside = (column >= 0) & (column < self.per_word)
+        place = jnp.where(inside, column, 0).astype(jnp.uint32) * self.high
+        cells = jnp.where(inside, jnp.uint32(2**self.rows - 1) << place, jnp.uint32(0))
+        bottoms = np.uint32(sum(1 << i * self.high for i in range(self.per_word)))
+        stone = (filled << 1 | bottoms) & ~filled & cells  # on top of the stones, or at the bottom
+        return State(s.others, s.mine | stone, 1 - s.to_move, s.forfeit)
+
+    def step(self, s: State, action: Array | int) -> State:
+        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        allowed = self.mask(s)
+        legal = (allowed & (jnp.arange(self.cols) == action)).any()
+        forfeit = jnp.where(allowed.any() & ~legal, s.to_move, s.forfeit)
+        moved = self.move(s, jnp.where(legal, action, 0))
+        return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+    def rewards(self, s: State) -> Array:
+        """float32[2]"""
+        loser = jnp.where(s.forfeit >= 0, s.forfeit, s.to_move)
+        return jnp.where((s.forfeit >= 0) | self.won(s), forfeit_rewards(loser, 2), 0.0)
+
+    def observe(self, s: State) -> Array:
+        """float32[R, C, 2], for the mover: own stones, the other's stones."""
+        return jnp.stack([self.cells(s.mine), self.cells(s.others)], axis=-1).astype(jnp.float32)
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The board and its mirror image."""
+        codes = np.arange(self.cols, dtype=np.int32)
+        flip = lambda stones: self.stones(self.cells(stones)[:, ::-1])
+        return (
+            Symmetry("identity", codes, lambda x: x, lambda s: s),
+            Symmetry(
+                "columns",
+                codes[::-1].copy(),
+                lambda x: x[:, ::-1],
+                lambda s: s._replace(mine=flip(s.mine), others=flip(s.others)),
+            ),
+        )
+
+    # For people
+
+    def parse_action(self, text: str) -> int:
+        names = [str(c + 1) for c in range(self.cols)]
+        if text.strip() not in names:
+            raise ValueError(f"no column '{text}': want a number from 1 to {self.cols}")
+        return names.index(text.strip())
+
+    def show(self, s: State) -> str:
+        """Text picture: X first player, O second, . empty, with the player to move or the result below."""
+        width = len(str(self.cols))
+        line = lambda words: " ".join(f"{word:>{width}}" for word in words)
+        cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
+        return "\n".join([*(line(row) for row in cells), line(range(1, self.cols + 1)), self._status(s)])
+
+    def _status(self, s: State) -> str:
+        if not bool(self.over(s)):
+            return f"{'XO'[int(s.to_move)]} to move"
+        result = np.asarray(self.rewards(s))
+        return "draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins"
+
+    def svg(self, s: State, cell: int = 56) -> str:
+        """Picture as an SVG document, winning rows ringed; `cell` is the side of a cell in pixels."""
+        board = np.asarray(self.board(s)).astype(int)
+        ringed = _rows_of(board, self.connect)
+        width, height, foot = self.cols * cell, self.rows * cell, cell // 2
+        out = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + 16} {height + 16 + foot}" '
+            f'width="{width + 16}" height="{height + 16 + foot}" font-family="sans-serif" text-anchor="middle">'
+            f"<title>Connect Four, {self._status(s)}</title>"
+            f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
+            f'<rect x="4" y="4" width="{width + 8}" height="{height + 8}" rx="{cell / 5}" fill="#2f5d9b"/>'
+        ]
+        for r, c in np.ndindex(self.rows, self.cols):
+            fill = {1: "#d0473c", -1: "#f0c343", 0: "#f7f3ea"}[int(board[r, c])]
+            ring = 'stroke="#20242a" stroke-width="4"' if ringed[r, c] else 'stroke="#264d82" stroke-width="2"'
+            middle = f'cx="{8 + (c + 0.5) * cell}" cy="{8 + (r + 0.5) * cell}"'
+            out.append(f'<circle {middle} r="{cell * 0.4}" fill="{fill}" {ring}/>')
+        for c in range(self.cols):
+            place = f'x="{8 + (c + 0.5) * cell}" y="{height + 12 + foot * 0.75}"'
+            out.append(f'<text {place} font-size="{cell * 0.27}" fill="#6b6255">{c + 1}</text>')
+        return "".join(out) + "</svg>"
+
+    # Records
+
+    def to_record(self, s: State) -> dict[str, Any]:
+        """JSON-ready record: `board` cell by cell from the top left, 1 first player, -1 second, and `to_move` 1 or -1;
+        `forfeit` stands in it only when somebody did."""
+        board = np.asarray(self.board(s)).ravel().tolist()
+        record = {"board": board, "to_move": 1 - 2 * int(s.to_move)}
+        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+    def from_record(self, record: dict[str, Any]) -> State:
+        """Position of a record, which has `board` and `to_move`, or in their place `moves`: columns from 0, in order.
+
+        Raises:
+            ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
+                which.
+        """
+        if not isinstance(record, dict):
+            raise ValueError("connect_four record: want an object with named fields")
+        fields = set(record) - {"forfeit"}
+        if fields == {"moves"}:
+            board = self._played(record["moves"])
+            turn = 1 - 2 * (len(record["moves"]) % 2)
+        elif fields == {"board", "to_move"}:
+            board, turn = self._placed(record["board"], record["to_move"])
+        else:
+            raise ValueError(
+                f"connect_four record: want board and to_move, or moves, and perhaps forfeit, not {sorted(record)}"
+            )
+        forfeit = record.get("forfeit", -1)
+        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
+            raise ValueError(f"connect_four record: player {forfeit!r} cannot have forfeited at this turn")
+        if forfeit != -1 and (_rows_of(board, self.connect).any() or board.all()):
+            raise ValueError("connect_four record: nobody can have forfeited, as the game is over without it")
+        mine, others = (self.stones(jnp.asarray(board == colour)) for colour in (turn, -turn))
+        return State(mine, others, jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
+
+    def _played(self, moves: Any) -> np.ndarray:
+        """The board after these columns; refuses what cannot be played."""
+        if not isinstance(moves, list) or not all(_is_whole(c, 0, self.cols - 1) for c in moves):
+            raise ValueError(f"connect_four record: moves must be columns from 0 to {self.cols - 1}")
+        board = np.zeros((self.rows, self.cols), int)
+        for ply, c in enumerate(moves):
+            if _rows_of(board, self.connect).any():
+                raise ValueError(f"connect_four record: the game is over after {ply} of {len(moves)} moves")
+            room = int((board[:, c] == 0).sum())
+            if not room:
+                raise ValueError(f"connect_four record: move {ply + 1} is into column {c}, which is full")
+            board[room - 1, c] = 1 - 2 * (ply % 2)
+        return board
+
+    def _placed(self, cells: Any, turn: Any) -> tuple[np.ndarray, int]:
+        """The board of these cells; refuses what no game leads to."""
+        size = self.rows * self.cols
+        if not isinstance(cells, list) or len(cells) != size or not all(_is_whole(c, -1, 1) for c in cells):
+            raise ValueError(f"connect_four record: board must be {size} cells, each 1, -1 or 0")
+        if not _is_whole(turn, -1, 1) or turn == 0:
+            raise ValueError(f"connect_four record: to_move must be 1 or -1, not {turn!r}")
+        board = np.array(cells, int).reshape(self.rows, self.cols)
+        if board.sum() != (0 if turn == 1 else 1):
+            raise ValueError("connect_four record: the numbers of stones do not fit the player to move")
+        if ((board[:-1] != 0) & (board[1:] == 0)).any():
+            raise ValueError("connect_four record: a stone hangs over an empty cell")
+        if _rows_of(board == turn, self.connect).any():
+            raise ValueError(f"connect_four record: the player to move has {self.connect} in a row already")
+        if not any(_can_be_dropped(earlier) for earlier in self._before(board, turn)):
+            raise ValueError("connect_four record: these stones cannot have been dropped in turn, one row at the end")
+        return board, turn
+
+    def _before(self, board: np.ndarray, turn: int):
+        """The boards from which the last move can have led to this one: no row was on them."""
+        if not board.any():
+            yield board
+        for c in range(self.cols):
+            top = int((board[:, c] == 0).sum())
+            if top < self.rows and board[top, c] == -turn:
+                earlier = board.copy()
+                earlier[top, c] = 0
+                if not _rows_of(earlier, self.connect).any():
+                    yield earlier
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _rows_of(board: np.ndarray, length: int) -> np.ndarray:
+    """bool[R, C]: cells of rows of `length` equal stones."""
+    found = np.zeros(board.shape, bool)
+    for r, c in np.argwhere(board):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            last_r, last_c = r + down * (length - 1), c + right * (length - 1)
+            if last_r < board.shape[0] and 0 <= last_c < board.shape[1]:
+                line = tuple(np.array([(r + down * i, c + right * i) for i in range(length)]).T)
+                if (board[line] == board[r, c]).all():
+                    found[line] = True
+    return found
+
+
+def _can_be_dropped(board: np.ndarray, limit: int = 50_000) -> bool:
+    """Whether stones dropped in turn can make this board; also true where the search passes `limit` steps."""
+    columns = [[int(x) for x in column[::-1] if x] for column in board.T]
+    heights: tuple[int, ...] = (0,) * len(columns)
+    todo: list[tuple[int, ...]] = [heights]
+    seen: set[tuple[int, ...]] = {heights}
+    while todo and len(seen) < limit:
+        heights = todo.pop()
+        if sum(heights) == np.count_nonzero(board):
+            return True
+        turn = 1 - 2 * (sum(heights) % 2)
+        for c, h in enumerate(heights):
+            higher = (*heights[:c], h + 1, *heights[c + 1 :])
+            if h < len(columns[c]) and columns[c][h] == turn and higher not in seen:
+                seen.add(higher)
+                todo.append(higher)
+    return bool(todo)
+
+
+def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
+    """Connect Four on `rows` x `cols` cells, where `connect` stones in a row win.
+
+    Raises:
+        ValueError: a board or a row that is too small or too large.
+    """
+    if not (1 <= rows <= LARGEST and 1 <= cols <= LARGEST):
+        raise ValueError(f"connect_four: a board has 1 to {LARGEST} rows and columns, not {rows} x {cols}")
+    if not 2 <= connect <= max(rows, cols):
+        raise ValueError(f"connect_four: connect={connect} does not fit {rows} x {cols}; want 2 to {max(rows, cols)}")
+    rules = Rules(rows, cols, connect)
+    return Game(
+        name=f"connect_four:rows={rows},cols={cols},connect={connect}",
+        num_players=2,
+        num_actions=cols,
+        max_plies=rows * cols,
+        max_legal=cols,
+        init=rules.init,
+        step=rules.step,
+        move=rules.move,
+        mask=rules.mask,
+        over=rules.over,
+        player=rules.player,
+        rewards=rules.rewards,
+        observe=rules.observe,
+        symmetries=rules.symmetries(),
+        show=rules.show,
+        svg=rules.svg,
+        action_name=lambda action: str(int(action) + 1),
+        parse_action=rules.parse_action,
+        to_record=rules.to_record,
+        from_record=rules.from_record,
+    )

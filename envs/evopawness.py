@@ -1,0 +1,593 @@
+"""EvoPawness: pieces wound each other, are promoted for mana and collect runes; dead king or no pawns left loses.
+
+A cell (y, x) of the 9 x 9 board has the number 9 y + x. Player 0, White, starts at the bottom and moves up; player 1,
+Black, starts at the top and moves first:
+
+     0  1  2  3  4  5  6  7  8       .  .  .  .  k  .  .  .  .       k, K   kings, never move
+     9 10 11 12 13 14 15 16 17       s  .  s  .  s  .  s  .  s       s, S   soldiers
+     :  :  :  :  :  :  :  :  :       :  :  :  :  :  :  :  :  :
+    36                      44       +  .  .  .  +  .  .  .  +       +      rune cells 36 (atk), 40 (hp), 44 (step)
+     :  :  :  :  :  :  :  :  :       :  :  :  :  :  :  :  :  :
+    63 64 65 66 67 68 69 70 71       S  .  S  .  S  .  S  .  S
+    72 73 74 75 76 77 78 79 80       .  .  .  .  K  .  .  .  .
+
+An action is `37 cell + k` for the acting piece's cell: k = 0 activates, 1 to 4 promote, 5 to 36 are the 32 shifts of a
+move or attack; 2997 is the skip. Pieces jump over others, so all that a piece can do is one set of shifts: a word of 32
+bits. Those of friends and foes around it are words too, and the legal shifts come from a few operations on words.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards, with_history
+
+SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes of one cell
+SKIP = CELLS * CODES
+OFF = CELLS  # the cell number of dead pieces
+MAX_PLIES = 250
+LARGEST_CAP = 30_000  # the turn is an int16
+MAX_MANA, MAX_HP, MAX_ATK, MAX_STEP = 10, 20, 8, 3
+
+# Kinds of pieces. Code k < 5 of an action makes its piece one of kind k + 2; a sleeper is a soldier not yet activated.
+DEAD, SLEEPER, SOLDIER, KNIGHT, ROOK, BISHOP, QUEEN, KING = range(8)
+KING_CELLS = (76, 4)
+RUNE_CELLS = np.array([36, 40, 44])
+RUNES = ("atk", "hp", "step")
+TURNS_PER_REFRESH = 5
+
+DIRECTIONS = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
+JUMPS = ((-2, 1), (-1, 2), (1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1))
+SHIFTS = tuple((r * dy, r * dx) for dy, dx in DIRECTIONS for r in (1, 2, 3)) + JUMPS  # (dy, dx) of k = 5, 6, ..., 36
+
+# Five queens in the middle have 24 shifts each. A king attacks at most the five pawns of the other side, as the other
+# king is out of its reach; a piece that can be promoted, three ways at most, reaches 12 cells at most.
+MAX_LEGAL = 5 * 24 + 5
+
+
+class State(NamedTuple):
+    """68 bytes. Slots 0 to 4 of a side hold its living pawns in the order of their cells, slot 5 its king."""
+
+    cell: Array  # int8[2, 6], cell of each piece, `OFF` for a dead one
+    kind: Array  # int8[2, 6], `DEAD`, ..., `KING`
+    hp: Array  # int8[2, 6], 1 to 20, 0 for a dead one
+    atk: Array  # int8[2, 6], up to 8, 0 for a dead one
+    step: Array  # int8[2, 6], how far it goes: 1 to 3, 0 for a dead one
+    mana: Array  # int8[2], 0 to 10
+    runes: Array  # bool[3], which runes lie on their cells: atk, hp, step
+    turn: Array  # int16[], 1 at the start, one more after every ply; odd: player 1 moves
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+# Tables
+
+
+def _reach() -> np.ndarray:
+    """uint32[2, 8, 4]: shifts of a piece by player, kind and step, as bits."""
+    reach = np.zeros((2, 8, 4), np.uint32)
+    for steps in range(4):
+        rays = lambda directions: sum(1 << (3 * d + r) for d in directions for r in range(steps))
+        reach[:, SOLDIER, steps] = rays([0]), rays([4])
+        reach[:, ROOK, steps] = rays(range(0, 8, 2))
+        reach[:, BISHOP, steps] = rays(range(1, 8, 2))
+        reach[:, QUEEN, steps] = rays(range(8))
+        reach[:, KNIGHT, steps] = sum(1 << j for j in range(24, 32))
+        reach[:, KING, steps] = sum(1 << j for j in range(24))
+    return reach
+
+
+def _links() -> np.ndarray:
+    """uint32[82, 82]: the bit of the shift that leads from one cell to another, 0 where none does."""
+    links = np.zeros((CELLS + 1, CELLS + 1), np.uint32)
+    for cell in range(CELLS):
+        for j, (dy, dx) in enumerate(SHIFTS):
+            y, x = cell // SIDE + dy, cell % SIDE + dx
+            if 0 <= y < SIDE and 0 <= x < SIDE:
+                links[cell, y * SIDE + x] = 1 << j
+    return links
+
+
+REACH, LINKS = _reach(), _links()
+ON_BOARD = LINKS.sum(-1, dtype=np.uint32)  # uint32[82], shifts from each cell that stay on the board
+
+# int8[37, 5], by k: mana spent, and for the piece its new hp (0: as before), gain of atk, gain of step, cells it moves.
+EFFECTS = np.array(
+    [(3, 0, 0, 0, 0), (5, 5, 3, 0, 0), (5, 9, 4, 0, 0), (5, 7, 1, 1, 0), (10, 11, 2, 0, 0)]
+    + [(0, 0, 0, 0, dy * SIDE + dx) for dy, dx in SHIFTS],
+    np.int8,
+)
+QUEEN_HP_FROM_BISHOP = 9
+
+
+# Rules
+
+
+def init(key: Array | None = None) -> State:
+    del key  # there is one start position
+    columns = np.arange(0, SIDE, 2)
+    return State(
+        cell=jnp.asarray([[*columns + 63, KING_CELLS[0]], [*columns + 9, KING_CELLS[1]]], jnp.int8),
+        kind=jnp.asarray([[SLEEPER] * 5 + [KING]] * 2, jnp.int8),
+        hp=jnp.asarray([[5] * 5 + [15]] * 2, jnp.int8),
+        atk=jnp.asarray([[1] * 5 + [3]] * 2, jnp.int8),
+        step=jnp.asarray([[1] * 5 + [3]] * 2, jnp.int8),
+        mana=jnp.asarray([5, 5], jnp.int8),
+        runes=jnp.zeros(3, bool),
+        turn=jnp.int16(1),
+        forfeit=jnp.int8(-1),
+    )
+
+
+def player(s: State) -> Array:
+    return (s.turn & 1).astype(jnp.int32)
+
+
+def _lost(s: State) -> Array:
+    """bool[2]: whose king is dead, or all of whose pawns are."""
+    alive = s.kind != DEAD
+    return ~alive[:, 5] | ~alive[:, :5].any(-1)
+
+
+def over(s: State, max_plies: int | None = MAX_PLIES) -> Array:
+    """bool[]: someone has lost or forfeited, or `max_plies` actions were made; None for no such cap."""
+    ended = _lost(s).any() | (s.forfeit >= 0)
+    return ended if max_plies is None else ended | (s.turn > max_plies)
+
+
+def options(s: State) -> tuple[Array, Array]:
+    """Actions of the mover's six pieces as bits, whether or not the game is over; skip belongs to no piece.
+
+    Returns:
+        (spend uint32[6], shift uint32[6]): bit k of `spend` for codes k = 0 to 4, bit k - 5 of `shift` for k = 5 to 36.
+    """
+    black = (s.turn & 1) == 1
+    mine = lambda x: jnp.where(black, x[1], x[0])
+    cell, kind, steps, mana = mine(s.cell), mine(s.kind), mine(s.step), mine(s.mana)
+    # No two pieces share a cell, so that the bits of a sum are those of the union.
+    links = jnp.asarray(LINKS)[cell[:, None], s.cell.ravel()].reshape(6, 2, 6).sum(-1, dtype=jnp.uint32)
+    friends, foes = jnp.where(black, links[:, 1], links[:, 0]), jnp.where(black, links[:, 0], links[:, 1])
+    reach = jnp.asarray(REACH)[black.astype(jnp.int8), kind, steps] & jnp.asarray(ON_BOARD)[cell]
+    shift = reach & jnp.where(kind == KING, foes, ~friends)
+    spend = (
+        jnp.where((kind == SLEEPER) & (mana >= 3), 0b00001, 0)
+        | jnp.where((kind == SOLDIER) & (mana >= 5), 0b01110, 0)
+        | jnp.where(((kind == ROOK) | (kind == BISHOP)) & (mana >= 10), 0b10000, 0)
+    )
+    return spend.astype(jnp.uint32), shift
+
+
+def mask(s: State, max_plies: int | None = MAX_PLIES) -> Array:
+    """bool[2998], legal actions; skip is one only where there is no other."""
+    spend, shift = options(s)
+    skip = ~((spend | shift) != 0).any()
+    # The mask is built as bits, 37 for each piece from bit 37 cell on; skip is the first bit after all cells.
+    low = jnp.append(spend | shift << 5, skip.astype(jnp.uint32)) * ~over(s, max_plies)
+    high = jnp.append(shift >> 27, jnp.uint32(0)) * ~over(s, max_plies)
+    first = CODES * jnp.append(jnp.where((s.turn & 1) == 1, s.cell[1], s.cell[0]).astype(jnp.int32), OFF)
+    word, bit = first >> 5, (first & 31).astype(jnp.uint32)
+    overflow = lambda x: x >> 1 >> (31 - bit)  # what leaves a word on the left; the bit may be 0
+    parts = (low << bit, overflow(low) | high << bit, overflow(high))
+    places = jnp.arange(SKIP // 32 + 1)
+    at = lambda i: jnp.where(word[:, None] + i == places, parts[i][:, None], 0)
+    words = (at(0) + at(1) + at(2)).sum(0, dtype=jnp.uint32)
+    bits = words[:, None] >> jnp.arange(32, dtype=jnp.uint32) & 1
+    return (bits == 1).ravel()[: SKIP + 1]
+
+
+def step(s: State, action: Array | int, max_plies: int | None = MAX_PLIES) -> State:
+    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    action = jnp.asarray(action, jnp.int32)
+    cell, k = action // CODES, action % CODES  # a cell out of range holds no piece
+    spend, shift = options(s)
+    offered = jnp.where(k < 5, spend >> jnp.minimum(k, 4), shift >> jnp.maximum(k - 5, 0)) & 1
+    named = ((offered == 1) & (jnp.where((s.turn & 1) == 1, s.cell[1], s.cell[0]) == cell)).any()
+    ended = over(s, max_plies)
+    legal = (named | ((action == SKIP) & ~((spend | shift) != 0).any())) & ~ended
+    moved = move(s, action)
+    forfeit = jnp.where(ended | legal, s.forfeit, (s.turn & 1).astype(jnp.int8))
+    return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+
+def move(s: State, action: Array | int) -> State:
+    """Position after a legal action."""
+    action = jnp.asarray(action, jnp.int32)
+    k = action % CODES
+    cost, new_hp, more_atk, more_step, way = jnp.asarray(EFFECTS)[k]
+    mine = jnp.arange(2) == (s.turn & 1)
+    acts = mine[:, None] & (s.cell == action // CODES) & (s.kind != DEAD)  # nobody where the action is skip
+    target = action // CODES + way
+    hit = ~mine[:, None] & (s.cell == target) & (s.kind != DEAD)
+    attack = hit.any()
+    found = s.runes & (target == RUNE_CELLS) & ~attack
+
+    new_hp = jnp.where((k == 4) & (s.kind == BISHOP), QUEEN_HP_FROM_BISHOP, new_hp)
+    hp = jnp.where(acts & (new_hp > 0), new_hp, s.hp) + jnp.where(acts & found[1], 2, 0)
+    hp = jnp.minimum(hp, MAX_HP) - jnp.where(hit, jnp.where(acts, s.atk, 0).sum(), 0)
+    atk = jnp.minimum(s.atk + jnp.where(acts, more_atk + 2 * found[0], 0), MAX_ATK)
+    steps = jnp.minimum(s.step + jnp.where(acts, more_step + found[2], 0), MAX_STEP)
+    kind = jnp.where(acts & (k < 5), k + 2, s.kind)
+    cell = jnp.where(acts & ~attack, target, s.cell)
+    killed = hit & (hp <= 0)
+    cell, kind, hp, atk, steps = _in_order(jnp.where(killed, OFF, cell), *(x * ~killed for x in (kind, hp, atk, steps)))
+
+    turn = s.turn + jnp.int16(1)
+    mana = s.mana - jnp.where(mine & acts.any(), cost, 0)
+    mana = jnp.where(mine, mana, jnp.minimum(mana + 1, MAX_MANA))
+    free = ~(cell.reshape(12, 1) == RUNE_CELLS).any(0)
+    runes = jnp.where(turn % TURNS_PER_REFRESH == 0, free, s.runes & ~found)
+    return State(cell, kind, hp, atk, steps, mana.astype(jnp.int8), runes, turn, s.forfeit)
+
+
+def _in_order(cell: Array, *others: Array) -> tuple[Array, ...]:
+    """The arrays [2, 6] as int8, with the pawns of each side sorted by their cells; the dead, all alike, come last."""
+    pawns = cell[:, :5]
+    earlier = pawns[:, None, :] < pawns[:, :, None]  # [side, slot, other slot]
+    same = (pawns[:, None, :] == pawns[:, :, None]) & np.tri(5, k=-1, dtype=bool)
+    goes_to = (earlier | same).sum(-1)[..., None] == jnp.arange(5)  # [side, slot, new slot]
+
+    def sort(x: Array) -> Array:
+        sorted_pawns = jnp.where(goes_to, x[:, :5, None], 0).sum(1)
+        return jnp.concatenate([sorted_pawns, x[:, 5:]], axis=1).astype(jnp.int8)
+
+    return tuple(sort(x) for x in (cell, *others))
+
+
+def rewards(s: State) -> Array:
+    """float32[2]: zero for a game under way and for one that the cap has cut."""
+    lost = _lost(s).astype(jnp.float32)
+    return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), lost[::-1] - lost)
+
+
+# Observations
+
+
+def _facts(s: State, viewer: Array, max_plies: int | None) -> tuple[Array, Array]:
+    """What stands on the board, with the pieces of `viewer` as own and moving up: 12 pieces and the 3 rune cells.
+
+    Returns:
+        (places float32[15, 81], facts float32[15, 28]): a 1 on the cell of each, and its part of the planes there.
+    """
+    turned = (viewer == 1) & (s.cell != OFF)
+    cell = jnp.where(turned, s.cell + (CELLS - SIDE) - 2 * SIDE * (s.cell // SIDE), s.cell)
+    spend, shift = options(s)
+    counts = jax.lax.population_count(spend) + jax.lax.population_count(shift)
+    moves = jnp.where((jnp.arange(2)[:, None] == (s.turn & 1)) & ~over(s, max_plies), counts, 0)
+    kinds = [s.kind == kind for kind in (KNIGHT, ROOK, BISHOP)]
+    kinds += [(s.kind == SOLDIER) | (s.kind == SLEEPER), s.kind == QUEEN, s.kind == KING]
+    mana = jnp.broadcast_to(s.mana[:, None], (2, 6))
+    facts = [s.hp, s.atk, s.step, s.kind != DEAD, *kinds, mana, moves]
+    facts = jnp.stack([x.astype(jnp.float32) for x in facts], axis=-1)[..., None]  # [side, piece, fact, 1]
+    own = (jnp.arange(2) == viewer)[:, None, None, None]
+    pairs = jnp.concatenate([jnp.where(own, facts, 0), jnp.where(own, 0, facts)], axis=-1).reshape(12, 24)
+    pieces = jnp.concatenate([pairs[:, :22], jnp.zeros((12, 4)), pairs[:, 22:]], axis=-1)
+    turn = jnp.eye(3) * (s.turn % TURNS_PER_REFRESH)
+    runes = jnp.concatenate([jnp.zeros((3, 22)), turn, s.runes[:, None], jnp.zeros((3, 2))], axis=-1)
+    places = jnp.concatenate([cell.ravel(), RUNE_CELLS])[:, None] == jnp.arange(CELLS)
+    return places.astype(jnp.float32), jnp.concatenate([pieces, runes]).astype(jnp.float32)
+
+
+def observe(s: State, max_plies: int | None = MAX_PLIES) -> Array:
+    """float32[9, 9, 28], for the mover, own pieces moving up; own plane before the other's, see the table.
+
+    Values stand on the cells of the pieces and are counts or 0 and 1:
+
+        0, 1  hp     8, 9    knight   16, 17      queen              25      cells with a rune
+        2, 3  atk   10, 11   rook     18, 19      king               26, 27  legal actions of each piece
+        4, 5  step  12, 13   bishop   20, 21      the owner's mana
+        6, 7  any   14, 15   soldier  22, 23, 24  turn modulo 5, each on one rune cell
+    """
+    places, facts = _facts(s, s.turn & 1, max_plies)
+    # Exact in any precision: small whole numbers, and at most one for each cell and plane.
+    return (places.T @ facts).reshape(SIDE, SIDE, -1)
+
+
+def _observe_history(s: State, past: State, played: Array, max_plies: int | None) -> Array:
+    """float32[9, 9, 28 n]: planes 28 h to 28 h + 27 show the position h plies ago; before the start all are 0."""
+    frames = jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), s, past)
+    places, facts = jax.vmap(lambda frame: _facts(frame, s.turn & 1, max_plies))(frames)
+    facts *= (jnp.arange(len(facts)) <= played)[:, None, None]
+    planes = [p.T @ f for p, f in zip(places, facts, strict=True)]  # exact, see `observe`
+    return jnp.concatenate(planes, axis=-1).reshape(SIDE, SIDE, -1)
+
+
+def flip_actions() -> np.ndarray:
+    """int32[2998]: each action code after the board is turned upside down (rows only). Its own inverse."""
+    shifts = {shift: 5 + j for j, shift in enumerate(SHIFTS)}
+    codes = [*range(5), *(shifts[-dy, dx] for dy, dx in SHIFTS)]
+    rows = [[(SIDE * (SIDE - 1 - y) + x) * CODES + k for k in codes] for y in range(SIDE) for x in range(SIDE)]
+    return np.array([*np.ravel(rows), SKIP], np.int32)
+
+
+def strength(s: State, max_plies: int | None = MAX_PLIES) -> Array:
+    """float32[] in [-1, 1]: the mover's share of all hit points, with twice the atk of pawns; exact once over."""
+    values = (s.hp.astype(jnp.float32) + 2.0 * s.atk * (s.kind != KING)).sum(-1)
+    mine = player(s)
+    share = (values[mine] - values[1 - mine]) / values.sum()
+    return jnp.where(over(s, max_plies), rewards(s)[mine], 0.99 * share)
+
+
+# For people
+
+LETTERS = ".SSNRBQK"  # by kind
+
+
+def action_name(action: int) -> str:
+    """`a*y,x` activates, `p*y,x*C` promotes to C of KRBQ (K for knight), `m*y,x*dy,dx` moves or attacks, or `skip`."""
+    cell, k = divmod(int(action), CODES)
+    if action == SKIP:
+        return "skip"
+    place = f"{cell // SIDE},{cell % SIDE}"
+    if k < 5:
+        return f"p*{place}*{'KRBQ'[k - 1]}" if k else f"a*{place}"
+    return "m*{}*{},{}".format(place, *SHIFTS[k - 5])
+
+
+@functools.cache
+def _codes() -> dict[str, int]:
+    return {action_name(action).lower(): action for action in range(SKIP + 1)}
+
+
+def parse_action(text: str) -> int:
+    """Inverse of `action_name`; ValueError when there is no such action."""
+    name = text.replace(" ", "").lower()
+    if name not in _codes():
+        raise ValueError(f"no action '{text}': want a*y,x or p*y,x*C with C of K R B Q or m*y,x*dy,dx or skip")
+    return _codes()[name]
+
+
+def _status(s: State, max_plies: int | None) -> str:
+    names = ("White", "Black")
+    if not bool(over(s, max_plies)):
+        return f"{names[int(player(s))]} to move, turn {int(s.turn)}"
+    result = np.asarray(rewards(s))
+    return f"{names[int(result.argmax())]} wins" if result.any() else "draw"
+
+
+def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
+    """Text picture: White's pieces in capitals with hp/atk/step, z for a soldier not yet activated, + for runes."""
+    cells = ["."] * CELLS
+    for cell, name, lies in zip(RUNE_CELLS, RUNES, np.asarray(s.runes), strict=True):
+        cells[cell] = f"+{name}" if lies else "."
+    for side, slot in np.argwhere(np.asarray(s.kind) != DEAD):
+        kind, *numbers = (int(np.asarray(x)[side, slot]) for x in (s.kind, s.hp, s.atk, s.step))
+        letter = LETTERS[kind].lower() if side else LETTERS[kind]
+        cells[int(s.cell[side, slot])] = letter + "/".join(map(str, numbers)) + "z" * (kind == SLEEPER)
+    rows = [f"{y}  " + " ".join(f"{c:7}" for c in cells[y * SIDE : y * SIDE + SIDE]).rstrip() for y in range(SIDE)]
+    columns = "   " + " ".join(f"{x:<7}" for x in range(SIDE)).rstrip()
+    mana = "mana: White {}, Black {}".format(*np.asarray(s.mana))
+    return "\n".join([columns, *rows, f"{_status(s, max_plies)}; {mana}"])
+
+
+def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: int) -> str:
+    """Glyph on a disc, pale until activated; below it hp in red, atk in black and step in blue."""
+    kind = int(s.kind[side, slot])
+    fill, ink = (("#fbfaf5", "#20242a"), ("#3a4048", "#f7f3ea"))[side]
+    middle = left + cell / 2
+    out = (
+        f'<g opacity="{0.55 if kind == SLEEPER else 1}"><circle cx="{middle}" cy="{top + cell * 0.38}" '
+        f'r="{cell * 0.31}" fill="{fill}" stroke="#20242a" stroke-width="1.5"/>'
+        f'<text x="{middle}" y="{top + cell * 0.54}" font-size="{cell * 0.46}" fill="{ink}">'
+        f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e</text></g>"
+    )
+    for i, (value, colour) in enumerate(((s.hp, "#b3261e"), (s.atk, "#20242a"), (s.step, "#2b5fa3"))):
+        place = f'x="{left + cell * (0.2, 0.53, 0.8)[i]}" y="{top + cell * 0.94}" font-size="{cell * 0.23}"'
+        out += f'<text {place} font-weight="bold" fill="{colour}">{int(value[side, slot])}</text>'
+    return out
+
+
+def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
+    """Picture as an SVG document with both stocks of mana; `cell` is the side of a cell in pixels."""
+    s = jax.device_get(s)
+    edge, side = cell // 2, SIDE * cell
+    status, won = _status(s, max_plies), np.asarray(rewards(s)) > 0
+    notes = [" wins" if won[i] else " to move" if not over(s, max_plies) and player(s) == i else "" for i in (0, 1)]
+    width, height = side + edge + 4, side + 3 * edge
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
+        f'font-family="sans-serif" text-anchor="middle"><title>EvoPawness, {status}</title>'
+        f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
+    ]
+    for number in range(CELLS):
+        x, y = edge + number % SIDE * cell, edge + number // SIDE * cell
+        fill = "#d8d2ec" if number in RUNE_CELLS else ("#e9dcc0", "#d9c8a3")[number % 2]
+        out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="{fill}" stroke="#f7f3ea"/>')
+    for number, name, lies in zip(RUNE_CELLS, RUNES, s.runes, strict=True):
+        x, y = edge + (number % SIDE + 0.5) * cell, edge + (number // SIDE + 0.5) * cell
+        if lies:
+            out.append(f'<text x="{x}" y="{y}" font-size="{cell * 0.5}" fill="#6a4fb3">◆</text>')
+            out.append(f'<text x="{x}" y="{y + cell * 0.36}" font-size="{cell * 0.25}" fill="#6a4fb3">{name}</text>')
+    for i, j in np.argwhere(s.kind != DEAD):
+        place = int(s.cell[i, j])
+        out.append(_svg_piece(s, i, j, edge + place % SIDE * cell, edge + place // SIDE * cell, cell))
+    for i, y in enumerate((height - edge * 0.35, edge * 0.65)):
+        words = f"{('White', 'Black')[i]}{notes[i]} · mana {'●' * int(s.mana[i])}{'○' * (MAX_MANA - int(s.mana[i]))}"
+        weight = "bold" if notes[i] else "normal"
+        line = f'x="{edge + side / 2}" y="{y}" font-size="{cell * 0.27}" font-weight="{weight}" fill="#6b6255"'
+        out.append(f"<text {line}>{words}</text>")
+    for i in range(SIDE):
+        label = f'font-size="{cell * 0.25}" fill="#6b6255"'
+        out.append(f'<text x="{edge / 2}" y="{edge + (i + 0.6) * cell}" {label}>{i}</text>')
+        out.append(f'<text x="{edge + (i + 0.5) * cell}" y="{edge + side + edge * 0.7}" {label}>{i}</text>')
+    return "".join(out) + "</svg>"
+
+
+# Records
+
+TYPES = ("", "soldier", "soldier", "knight", "rook", "bishop", "queen", "king")  # by kind
+FIELDS = ("turn", "to_move", "mana", "pieces", "runes")
+PIECE_FIELDS = ("player", "type", "y", "x", "hp", "atk", "step", "active")
+
+
+def to_record(s: State) -> dict[str, Any]:
+    """JSON-ready record: `turn`, `to_move`, `mana` and the living `pieces` and `runes`, sorted by player, y and x;
+    `forfeit` stands in it only when somebody did."""
+    cell, kind, *numbers = (np.asarray(x) for x in s[:5])
+    pieces = []
+    for side in (0, 1):
+        for slot in np.argsort(cell[side], kind="stable"):
+            if kind[side, slot] != DEAD:
+                y, x = divmod(int(cell[side, slot]), SIDE)
+                values = (side, TYPES[kind[side, slot]], y, x, *(int(n[side, slot]) for n in numbers))
+                pieces.append(dict(zip(PIECE_FIELDS, (*values, bool(kind[side, slot] != SLEEPER)), strict=True)))
+    record = {
+        "turn": int(s.turn),
+        "to_move": int(s.turn) % 2,
+        "mana": np.asarray(s.mana).tolist(),
+        "pieces": pieces,
+        "runes": [
+            {"y": int(cell) // SIDE, "x": int(cell) % SIDE, "kind": name}
+            for cell, name, lies in zip(RUNE_CELLS, RUNES, np.asarray(s.runes), strict=True)
+            if lies
+        ],
+    }
+    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+
+def from_record(record: dict[str, Any], max_plies: int | None = MAX_PLIES) -> State:
+    """Position of a record.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
+    """
+    _fields(record, "record", FIELDS, ("forfeit",))
+    turn = _whole(record["turn"], 1, LARGEST_CAP + 1, "turn")
+    if _whole(record["to_move"], 0, 1, "to_move") != turn % 2:
+        raise ValueError("evopawness record: to_move must be 1, Black, in odd turns and 0, White, in even ones")
+    mana = [_whole(m, 0, MAX_MANA, "mana") for m in _list(record["mana"], "mana")]
+    if len(mana) != 2:
+        raise ValueError("evopawness record: mana must be two numbers, White's and Black's")
+    arrays = _pieces([_piece(p) for p in _list(record["pieces"], "pieces")])
+    runes = _runes(record["runes"], arrays[0])
+    forfeit = _whole(record.get("forfeit", -1), -1, 1, "forfeit")
+    cell, kind, hp, atk, steps = map(jnp.asarray, arrays)
+    s = State(cell, kind, hp, atk, steps, jnp.asarray(mana, jnp.int8), runes, jnp.int16(turn), jnp.int8(-1))
+    lost = np.asarray(_lost(s))
+    if lost[1 - turn % 2]:
+        raise ValueError("evopawness record: only the player to move can have lost the king or all pawns, and not both")
+    if forfeit not in (-1, turn % 2):
+        raise ValueError(f"evopawness record: player {forfeit} cannot have forfeited at the turn of player {turn % 2}")
+    if forfeit >= 0 and bool(over(s, max_plies)):
+        raise ValueError("evopawness record: nobody can have forfeited, as the game is over without it")
+    return s._replace(forfeit=jnp.int8(forfeit))
+
+
+def _piece(value: Any) -> tuple[int, tuple[int, ...]]:
+    """Player of a piece and its (cell, kind, hp, atk, step)."""
+    _fields(value, "piece", PIECE_FIELDS)
+    side, y, x = (_whole(value[k], 0, top, k) for k, top in (("player", 1), ("y", SIDE - 1), ("x", SIDE - 1)))
+    hp, steps = _whole(value["hp"], 1, MAX_HP, "hp"), _whole(value["step"], 1, MAX_STEP, "step")
+    atk, active = _whole(value["atk"], 1, MAX_ATK, "atk"), value["active"]
+    if not isinstance(active, bool):
+        raise ValueError(f"evopawness record: active must be true or false, not {active!r}")
+    if value["type"] not in TYPES[SOLDIER:]:
+        raise ValueError(f"evopawness record: type must be one of {', '.join(TYPES[SOLDIER:])}, not {value['type']!r}")
+    kind, cell = TYPES.index(value["type"], SOLDIER), y * SIDE + x
+    if kind != SOLDIER and not active:
+        raise ValueError(f"evopawness record: only soldiers can be inactive, not a {value['type']}")
+    if kind == SOLDIER and (x % 2 or y == (8, 0)[side]):
+        raise ValueError("evopawness record: a soldier never leaves its column 0, 2, 4, 6 or 8 nor goes backwards")
+    if not active and y != (7, 1)[side]:
+        raise ValueError("evopawness record: an inactive soldier stands on its first row")
+    if kind == KING and ((atk, steps) != (3, 3) or hp > 15 or cell != KING_CELLS[side]):
+        raise ValueError("evopawness record: kings stay on (8, 4) and (0, 4) with atk 3, step 3 and at most hp 15")
+    return side, (cell, SLEEPER if not active else kind, hp, atk, steps)
+
+
+def _pieces(pieces: list[tuple[int, tuple[int, ...]]]) -> np.ndarray:
+    """int8[5, 2, 6], the first five fields of `State`."""
+    cells = [piece[0] for _, piece in pieces]
+    if len(set(cells)) < len(cells):
+        raise ValueError("evopawness record: two pieces stand on one cell")
+    arrays = np.zeros((5, 2, 6), np.int8)
+    arrays[0] = OFF
+    for side, name in enumerate(("White", "Black")):
+        own = sorted(piece for owner, piece in pieces if owner == side)
+        kings, pawns = [p for p in own if p[1] == KING], [p for p in own if p[1] != KING]
+        if len(kings) > 1 or len(pawns) > 5:
+            raise ValueError(f"evopawness record: {name} has more than one king or five other pieces")
+        for slot, piece in [*enumerate(pawns), *((5, king) for king in kings)]:
+            arrays[:, side, slot] = piece
+    return arrays
+
+
+def _runes(value: Any, occupied: np.ndarray) -> Array:
+    """bool[3]: the runes of a record."""
+    places = {(int(cell) // SIDE, int(cell) % SIDE, RUNES[i]): i for i, cell in enumerate(RUNE_CELLS)}
+    lie = np.zeros(3, bool)
+    for rune in _list(value, "runes"):
+        _fields(rune, "rune", ("y", "x", "kind"))
+        index = places.get((_whole(rune["y"], 0, 8, "y"), _whole(rune["x"], 0, 8, "x"), str(rune["kind"])))
+        if index is None or lie[index]:
+            raise ValueError("evopawness record: runes lie at (4, 0) atk, (4, 4) hp and (4, 8) step, one of each")
+        if RUNE_CELLS[index] in occupied:
+            raise ValueError("evopawness record: a rune lies under a piece")
+        lie[index] = True
+    return jnp.asarray(lie)
+
+
+def _fields(value: Any, what: str, wanted: tuple[str, ...], perhaps: tuple[str, ...] = ()) -> None:
+    if not isinstance(value, dict):
+        raise ValueError(f"evopawness record: a {what} is an object with named fields")
+    if not set(wanted) <= set(value) <= {*wanted, *perhaps}:
+        raise ValueError(f"evopawness record: the fields of a {what} are {', '.join(wanted)}, not {sorted(value)}")
+
+
+def _list(value: Any, field: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"evopawness record: {field} must be a list")
+    return value
+
+
+def _whole(value: Any, low: int, high: int, field: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"evopawness record: {field} must be a whole number from {low} to {high}, not {value!r}")
+    return value
+
+
+# The record that the engine sees
+
+
+def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
+    """EvoPawness, a draw after `max_plies` actions, observed through its last `history` positions.
+
+    Raises:
+        ValueError: a cap that is not from 1 to 30000, or a history that is not from 1 to 16.
+    """
+    if not 1 <= max_plies <= LARGEST_CAP:
+        raise ValueError(f"evopawness: max_plies must be from 1 to {LARGEST_CAP}, not {max_plies}")
+    if not 1 <= history <= 16:
+        raise ValueError(f"evopawness: history must be from 1 to 16, not {history}")
+    same = np.arange(SKIP + 1, dtype=np.int32)
+    game = Game(
+        name=f"evopawness:max_plies={max_plies},history={history}",
+        num_players=2,
+        num_actions=SKIP + 1,
+        max_plies=max_plies,
+        max_legal=MAX_LEGAL,
+        init=init,
+        step=lambda s, action: step(s, action, max_plies),
+        move=move,
+        mask=lambda s: mask(s, max_plies),
+        over=lambda s: over(s, max_plies),
+        player=player,
+        rewards=rewards,
+        observe=lambda s: observe(s, max_plies),
+        # A mirror in the middle column would exchange the runes of atk and step.
+        symmetries=(Symmetry("identity", same, lambda planes: planes, lambda s: s),),
+        show=lambda s: show(s, max_plies),
+        svg=lambda s: svg(s, max_plies=max_plies),
+        action_name=action_name,
+        parse_action=parse_action,
+        to_record=to_record,
+        from_record=lambda record: from_record(record, max_plies),
+        to_view=np.stack([same, flip_actions()]),
+        evaluate=lambda s: strength(s, max_plies),
+    )
+    if history == 1:
+        return game
+    return with_history(game, history, lambda now, past, played: _observe_history(now, past, played, max_plies))

@@ -1,0 +1,190 @@
+"""Flight of Queen, the multi game: a queen for each of n players; who is stuck drops out, the last one left wins.
+
+Slides, attacks and squares are those of the double game, see `foq`; with two players it is that game. Being stuck is
+looked at when a player's turn comes: he drops out for good, and the turn goes on to the next one who is still in. His
+queen stays where it is and still attacks. In every state this is settled: the player to move can move, or is the
+only one left.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs import foq
+from envs.foq import player, reach, rip
+from envs.game import Array, Game, forfeit_rewards
+
+__all__ = [
+    "State", "from_record", "init", "make", "mask", "mobility", "move", "observe", "over", "player", "reach", "rewards",
+    "rip", "show", "step", "svg", "to_record",
+]  # fmt: skip
+
+
+class State(NamedTuple):
+    ripped: Array  # bool[R, C], squares that are gone, those under the queens included
+    queens: Array  # int16[n], square of each queen
+    to_move: Array  # int8[], player to move; in a game played to its end the winner
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+    dropped: Array  # bool[n], who has dropped out
+
+
+# Rules
+
+
+def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None = None, players: int = 3) -> State:
+    """Start position; `starts` are (row, col) in player order, by default as many corners as there are `players`.
+
+    Corners are taken in the order top left, bottom right, top right, bottom left. Given `starts` tell the number of
+    players themselves.
+
+    Raises:
+        ValueError: sides not from 1 to 26, starting squares that are off the board or not distinct, too few or too
+            many players.
+    """
+    if starts is None:
+        if not 2 <= players <= 4:
+            raise ValueError(f"foq_multi: from the corners 2 to 4 players start, not {players}")
+        starts = foq.corners(rows, cols, players)
+    if not 2 <= len(starts) <= foq.LARGEST:
+        raise ValueError(f"foq_multi: want 2 to {foq.LARGEST} starting squares, not {len(starts)}")
+    return _settle(State(*foq.init(rows, cols, starts), jnp.zeros(len(starts), bool)), 0)
+
+
+def _settle(s: State, first: Array | int) -> State:
+    """The same board with the turn at player `first`, or at the next one in order who is still in and can move.
+
+    Whoever is passed over drops out, as long as another player is left.
+    """
+    n = s.queens.shape[0]
+    reached = foq.reaches(s)
+    free = (reached & (reached.sum(0) == 1)).any((1, 2))  # who has a target that no other queen reaches
+    turn = (jnp.arange(n) - first) % n  # in how many turns each player would be to move
+    can = jnp.where(free & ~s.dropped, turn, n).min()
+    last = jnp.where(s.dropped, 0, turn).max()
+    turns = jnp.minimum(can, last)
+    return s._replace(to_move=((first + turns) % n).astype(jnp.int8), dropped=s.dropped | (turn < turns))
+
+
+def over(s: State) -> Array:
+    """bool[]: one player is left, or someone forfeited."""
+    return (s.forfeit >= 0) | (s.dropped.sum() == s.dropped.size - 1)
+
+
+def mask(s: State) -> Array:
+    """bool[A], legal targets."""
+    return foq.targets(s).ravel() & ~over(s)
+
+
+def move(s: State, action: Array | int) -> State:
+    """Position after a legal action."""
+    return _settle(foq.slide(s, action), s.to_move + 1)
+
+
+def step(s: State, action: Array | int) -> State:
+    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    legal, forfeit = foq.judge(s, action, mask(s))
+    # Settling at the player to move changes nothing.
+    return _settle(foq.slide(s, action, legal), s.to_move + legal)._replace(forfeit=forfeit)
+
+
+def rewards(s: State) -> Array:
+    """float32[n]: 1 for the last one left, -1/(n-1) for the others; after a forfeit -1, and 1/(n-1) for the others."""
+    n = s.dropped.size
+    played = jnp.where(over(s), -forfeit_rewards(s.to_move, n), 0.0)
+    return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, n), played)
+
+
+def observe(s: State) -> Array:
+    """float32[R, C, n + 4]: the planes of `foq.observe`, and the squares of queens whose players have dropped out."""
+    out = foq.places(s.queens, s.ripped.shape) & s.dropped[:, None, None]
+    return jnp.concatenate([foq.observe(s), out.any(0)[..., None].astype(jnp.float32)], axis=-1)
+
+
+def mobility(s: State) -> Array:
+    """float32[] in [-1, 1]: the `foq.lead` of the mover; the exact result once over."""
+    return jnp.where(over(s), rewards(s)[s.to_move], foq.lead(s)).astype(jnp.float32)
+
+
+# For people
+
+
+def show(s: State) -> str:
+    """Text picture: A, B, C, ... queens, in small letters those of players who dropped out, # ripped, . empty,
+    * legal targets, with the player to move below."""
+    names = (c.lower() if out else c for c, out in zip(string.ascii_uppercase, np.asarray(s.dropped), strict=False))
+    return foq.draw_text(s, mask(s), rewards(s), "".join(names))
+
+
+def svg(s: State, cell: int = 48) -> str:
+    """Picture as an SVG document; `cell` is the side of a square in pixels."""
+    return foq.draw_svg(s, mask(s), rewards(s), cell, faded=np.flatnonzero(np.asarray(s.dropped)).tolist())
+
+
+# Records
+
+
+def to_record(s: State) -> dict[str, Any]:
+    """JSON-ready record, with the players who dropped out; `forfeit` stands in it only when somebody did."""
+    return foq.to_record(s, "foq_multi") | {"dropped": np.flatnonzero(np.asarray(s.dropped)).tolist()}
+
+
+def from_record(record: dict[str, Any]) -> State:
+    """Position of a record; a player to move who is stuck drops out at once. Without `dropped` all are in.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
+    """
+    base = foq.read_record(record, "foq_multi", "two or more queens", lambda n: 2 <= n <= foq.LARGEST, ["dropped"])
+    n = base.queens.shape[0]
+    out = foq.distinct(record.get("dropped", []), n, "foq_multi record: dropped", "players")
+    if len(out) == n or int(base.to_move) in out:
+        raise ValueError(f"foq_multi record: player {base.to_move} is to move and cannot have dropped out")
+    loaded = State(*base, jnp.asarray(np.isin(np.arange(n), out)))
+    s = _settle(loaded, loaded.to_move)
+    if s.forfeit >= 0 and (s.to_move != base.to_move or s.dropped.sum() == n - 1):
+        raise ValueError("foq_multi record: nobody can have forfeited, as the player to move has dropped out or won")
+    return s
+
+
+# The record that the engine sees
+
+
+def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") -> Game:
+    """The multi game of 2 to 4 players from the corners of a board of `rows` x `cols`.
+
+    `planes` is `plain`, see `observe`, or `article`: the six planes of the article, with four boards of history.
+
+    Raises:
+        ValueError: unknown planes, too few or too many players, or a board where all but one drop out at the start.
+    """
+    with jax.ensure_compile_time_eval():
+        begin = jax.device_get(init(rows, cols, players=players))
+        if over(begin):
+            raise ValueError(
+                f"foq_multi: on a board of {rows} x {cols} the game of {players} players is over before the first move"
+            )
+    return foq.build(
+        f"foq_multi:rows={rows},cols={cols},players={players}",
+        planes,
+        begin,
+        num_players=players,
+        init=lambda key=None: jax.tree.map(jnp.asarray, begin),
+        step=step,
+        move=move,
+        mask=mask,
+        over=over,
+        player=player,
+        rewards=rewards,
+        observe=observe,
+        evaluate=mobility,
+        show=show,
+        svg=svg,
+        to_record=to_record,
+        from_record=from_record,
+    )

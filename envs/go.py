@@ -1,0 +1,750 @@
+"""Go on 5 to 19 lines: area scoring, no suicide, simple ko or positional superko, ended by two passes or by the cap.
+
+Points are numbered row by row from the top left and named as usual, without the letter I; the last action is the pass.
+On 9 x 9:
+
+      0  1  2 ...  8        A9 B9 C9 ... J9
+      9 10 11 ... 17        A8 B8 C8 ... J8
+      :            :         :            :
+     72 73 74 ... 80        A1 B1 C1 ... J1       81  pass
+
+Sets of points are one word a row, column c being bit c: the neighbours of a set take two shifts, up and down the rows.
+Each stone knows its chain, and the stones of chains with one liberty (in atari) are marked. Legality asks for no more,
+and a move keeps both up to date without following any chain: it joins at most four chains, and only the liberties of
+those next to the new stone need counting. Other chains that it changes gain a captured point and so leave atari.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
+
+SMALLEST, LARGEST = 5, 19  # lines
+LETTERS = "ABCDEFGHJKLMNOPQRST"
+LONGEST_HISTORY = 100  # boards that an observation may show
+
+
+class Memory(NamedTuple):
+    """What positional superko needs of the past. T is the cap on moves."""
+
+    moves: Array  # int16[T], moves made, passes from `plies` on
+    hashes: Array  # uint32[2, T], 64 bits of the board before each move; 0, the empty board, from `plies` on
+
+
+class State(NamedTuple):
+    """A position on n lines. Players are 0 for Black and 1 for White."""
+
+    stones: Array  # uint32[2, n], rows of black and of white stones
+    chain: Array  # uint8 or int16[n, n], lowest point of the stone's chain; n * n on empty points
+    atari: Array  # uint32[n], rows of the stones whose chain has one liberty
+    ko: Array  # int16[], point that may not be retaken, -1 for none
+    to_move: Array  # int8[], player to move
+    passes: Array  # int8[], passes in a row just made
+    plies: Array  # int16[], moves made
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+    memory: Memory | None = None  # only with positional superko
+
+
+class View(NamedTuple):
+    """What an observation needs of a position."""
+
+    stones: Array  # uint32[2, n]
+    to_move: Array  # int8[]
+
+
+# Tables
+
+
+@functools.lru_cache(maxsize=16)
+def _near(size: int) -> np.ndarray:
+    """int16[size * size + 1, 4]: neighbours of each point; off the board, and for the pass, the point itself."""
+    points = np.arange(size * size, dtype=np.int16).reshape(size, size)
+    around = np.pad(points, 1, constant_values=-1)
+    sides = np.stack([around[:-2, 1:-1], around[2:, 1:-1], around[1:-1, :-2], around[1:-1, 2:]], axis=-1)
+    near = np.where(sides >= 0, sides, points[..., None]).reshape(-1, 4)
+    return np.concatenate([near, np.full((1, 4), size * size, np.int16)])
+
+
+@functools.lru_cache(maxsize=16)
+def _neighbours(size: int) -> list[list[int]]:
+    """Neighbours of each point, for the host."""
+    return [sorted({int(q) for q in row} - {p}) for p, row in enumerate(_near(size)[:-1])]
+
+
+@functools.lru_cache(maxsize=16)
+def _keys(size: int) -> np.ndarray:
+    """uint32[2, 2, n, n]: both words of the random key of a stone, by colour and point."""
+    rng = np.random.default_rng(size)
+    return rng.integers(0, 2**32, (2, 2, size, size), np.uint32)
+
+
+# Sets of points
+
+
+def _rows(board: Array) -> Array:
+    """uint32[..., n] of bool[..., n, n]."""
+    bits = jnp.uint32(1) << jnp.arange(board.shape[-1], dtype=jnp.uint32)
+    return jnp.sum(jnp.where(board, bits, 0), axis=-1, dtype=jnp.uint32)
+
+
+def _board(rows: Array) -> Array:
+    """bool[..., n, n] of uint32[..., n]."""
+    return (rows[..., None] >> jnp.arange(rows.shape[-1], dtype=jnp.uint32) & 1) == 1
+
+
+def _point(point: Array, size: int) -> Array:
+    """uint32[n]: the set of one point; empty for the pass and for numbers out of range."""
+    bit = jnp.uint32(1) << (point % size).astype(jnp.uint32)
+    return jnp.where(jnp.arange(size) == point // size, bit, jnp.uint32(0))
+
+
+def _beside(rows: Array) -> Array:
+    """uint32[..., n]: the neighbours of all points of a set; points of the set itself may be among them."""
+    full, none = 2 ** rows.shape[-1] - 1, jnp.zeros_like(rows[..., :1])
+    above, below = (jnp.concatenate(x, axis=-1) for x in ([rows[..., 1:], none], [none, rows[..., :-1]]))
+    return rows << 1 & full | rows >> 1 | above | below
+
+
+def _count(rows: Array) -> Array:
+    """int32[...]: number of points."""
+    return jax.lax.population_count(rows).astype(jnp.int32).sum(-1)
+
+
+def _union(sets: Array) -> Array:
+    """uint32[n] of uint32[k, n]."""
+    return functools.reduce(jnp.bitwise_or, sets)
+
+
+def _empty(stones: Array) -> Array:
+    """uint32[n]"""
+    return ~(stones[0] | stones[1]) & (2 ** stones.shape[-1] - 1)
+
+
+def _whole_chains(chain: Array, seeds: Array) -> Array:
+    """uint32[n]: all stones of the chains that have a stone in `seeds`.
+
+    The chains that are hit become a set of bits, numbered by chain, which each stone then looks itself up in.
+    """
+    word, shift = chain >> 5, (chain & 31).astype(jnp.uint32)
+    bits = jnp.where(_board(seeds), jnp.uint32(1) << shift, 0)
+    found = jnp.zeros_like(bits)
+    for w in range(chain.size // 32 + 1):
+        hit = jax.lax.reduce(jnp.where(word == w, bits, 0), np.uint32(0), jax.lax.bitwise_or, (0, 1))
+        found = jnp.where(word == w, hit, found)
+    return _rows((found >> shift & 1) == 1)
+
+
+# Rules
+
+
+def init(size: int = 9, ko: str = "simple") -> State:
+    """The empty board; `ko` is `simple` or `psk`.
+
+    Raises:
+        ValueError: a size not from 5 to 19, or an unknown ko rule.
+    """
+    if not SMALLEST <= size <= LARGEST:
+        raise ValueError(f"go: a board has {SMALLEST} to {LARGEST} lines, not {size}")
+    if ko not in ("simple", "psk"):
+        raise ValueError(f"go: unknown ko rule '{ko}'; known: simple, psk")
+    cap, none = 2 * size * size, size * size
+    memory = Memory(jnp.full(cap, none, jnp.int16), jnp.zeros((2, cap), jnp.uint32))
+    return State(
+        stones=jnp.zeros((2, size), jnp.uint32),
+        chain=jnp.full((size, size), none, _chain_dtype(size)),
+        atari=jnp.zeros(size, jnp.uint32),
+        ko=jnp.int16(-1),
+        to_move=jnp.int8(0),
+        passes=jnp.int8(0),
+        plies=jnp.int16(0),
+        forfeit=jnp.int8(-1),
+        memory=memory if ko == "psk" else None,
+    )
+
+
+def _chain_dtype(size: int) -> Any:
+    """Small, with room for two numbers beyond the points: the empty point's, and one that no point has."""
+    return np.uint8 if size * size + 1 < 256 else np.int16
+
+
+def over(s: State) -> Array:
+    """bool[]: two passes in a row, the cap is reached, or someone forfeited."""
+    return (s.passes >= 2) | (s.plies >= 2 * s.chain.size) | (s.forfeit >= 0)
+
+
+def player(s: State) -> Array:
+    return s.to_move.astype(jnp.int32)
+
+
+def _sides(s: State) -> tuple[Array, Array]:
+    """uint32[n] twice: the mover's stones and the other's."""
+    black, white = s.stones
+    return jnp.where(s.to_move == 0, black, white), jnp.where(s.to_move == 0, white, black)
+
+
+def _playable(s: State) -> Array:
+    """uint32[n]: empty points where a play is no suicide and no retaking of a ko.
+
+    A play is no suicide if it has a liberty, joins a chain with a liberty to spare, or takes a chain in atari.
+    """
+    mine, other = _sides(s)
+    empty = _empty(s.stones)
+    good = empty | (mine & ~s.atari) | (other & s.atari)
+    return empty & _beside(good) & ~_point(s.ko, s.chain.shape[0])
+
+
+def mask(s: State) -> Array:
+    """bool[n * n + 1], plays and the pass."""
+    plays = _board(_playable(s))
+    if s.memory is not None:
+        plays = plays & ~_repeating(s)
+    return jnp.append(plays.ravel(), True) & ~over(s)
+
+
+def move(s: State, action: Array | int) -> State:
+    """Position after a legal action."""
+    size, none = s.chain.shape[0], s.chain.size
+    action = jnp.asarray(action).astype(jnp.int32)
+    mine, other = _sides(s)
+    new = _point(action, size)
+
+    # The chains next to the new stone, one a side.
+    label = s.chain.ravel()[jnp.asarray(_near(size))[action]]
+    label = jnp.where((label == none) | (action == none), none + 1, label).astype(s.chain.dtype)
+    beside = _rows(s.chain == label[:, None, None])
+    friends, foes = beside & mine, beside & other
+    taken = _union(foes & s.atari)
+    joined = new | _union(friends)
+    other, mine = other & ~taken, mine | new
+
+    touched = jnp.concatenate([joined[None], foes & ~taken])
+    empty = _empty(jnp.stack([mine, other]))
+    liberties = _count(_beside(touched) & empty)
+    relieved = _whole_chains(s.chain, _beside(taken) & mine & s.atari)
+    atari = s.atari & ~(taken | joined | relieved) | _union(jnp.where((liberties == 1)[:, None], touched, 0))
+
+    root = jnp.minimum(action, jnp.where((friends != 0).any(-1), label, none).min()).astype(s.chain.dtype)
+    chain = jnp.where(_board(joined), root, jnp.where(_board(taken), none, s.chain)).astype(s.chain.dtype)
+    # Retaking would restore the last board exactly if one stone took one stone and can itself be taken at once.
+    retake = (_count(taken) == 1) & (_count(joined) == 1) & (liberties[0] == 1)
+    place = jnp.arange(size) * size + jax.lax.population_count(taken - 1).astype(jnp.int32)
+    black = s.to_move == 0
+    return State(
+        stones=jnp.stack([jnp.where(black, mine, other), jnp.where(black, other, mine)]),
+        chain=chain,
+        atari=atari,
+        ko=jnp.where(retake, jnp.where(taken != 0, place, 0).sum(), -1).astype(jnp.int16),
+        to_move=1 - s.to_move,
+        passes=jnp.where(action == none, s.passes + 1, 0).astype(jnp.int8),
+        plies=s.plies + 1,
+        forfeit=s.forfeit,
+        memory=None if s.memory is None else _remembering(s, s.memory, action),
+    )
+
+
+def step(s: State, action: Array | int) -> State:
+    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    none = s.chain.size
+    action = jnp.asarray(action).astype(jnp.int32)
+    legal = (action == none) | ((_point(action, s.chain.shape[0]) & _playable(s)) != 0).any()
+    moved = move(s, jnp.where(legal, action, none))
+    if s.memory is not None:
+        again = (s.memory.hashes == _hash(moved.stones)[:, None]).all(0).any()
+        legal = legal & ((action == none) | ~again)
+    open_ = ~over(s)
+    following = jax.tree.map(lambda new, old: jnp.where(legal & open_, new, old), moved, s)
+    return following._replace(forfeit=jnp.where(open_ & ~legal, s.to_move, s.forfeit))
+
+
+# Positional superko
+
+
+def _hash(stones: Array) -> Array:
+    """uint32[2]: the sum of the keys of all stones, 0 for the empty board."""
+    keys = jnp.asarray(_keys(stones.shape[-1]))
+    return jnp.sum(jnp.where(_board(stones), keys, 0), axis=(1, 2, 3), dtype=jnp.uint32)
+
+
+def _remembering(s: State, memory: Memory, action: Array) -> Memory:
+    """Memory after an action."""
+    here = jnp.arange(memory.moves.size) == s.plies
+    moves = jnp.where(here, action, memory.moves).astype(jnp.int16)
+    return Memory(moves, jnp.where(here, _hash(s.stones)[:, None], memory.hashes))
+
+
+def _repeating(s: State) -> Array:
+    """bool[n, n]: points where a play that is legal otherwise would bring back an earlier board."""
+    assert s.memory is not None
+    size, none = s.chain.shape[0], s.chain.size
+    chain, near = s.chain.ravel(), _near(size)[:-1]
+    keys = jnp.asarray(_keys(size)).reshape(2, 2, none)
+    mine, other = jnp.where(s.to_move == 0, keys[:, 0], keys[:, 1]), jnp.where(s.to_move == 0, keys[:, 1], keys[:, 0])
+    # What a play loses from the sum: each chain in atari beside it, counted once.
+    same = chain[:, None] == chain
+    weights = jnp.sum(jnp.where(same, other[:, None], 0), axis=-1, dtype=jnp.uint32)  # of each stone's whole chain
+    takes = _board(_sides(s)[1] & s.atari).ravel()[near]
+    label = chain[near]
+    once = [takes[:, k] & ~(takes[:, :k] & (label[:, :k] == label[:, k : k + 1])).any(-1) for k in range(4)]
+    lost = jnp.sum(jnp.where(jnp.stack(once, -1), weights[:, near], 0), axis=-1, dtype=jnp.uint32)
+    reached = _hash(s.stones)[:, None] + mine - lost
+    return (reached[:, :, None] == s.memory.hashes[:, None]).all(0).any(-1).reshape(size, size)
+
+
+def _hashes(moves: Array, plies: Array, size: int) -> Array:
+    """uint32[2, T]: hashes of a game from its moves."""
+    replay = lambda s, action: (move(s, action), _hash(s.stones))
+    hashes = jax.lax.scan(replay, init(size), moves)[1].T
+    return jnp.where(jnp.arange(moves.size) < plies, hashes, 0)
+
+
+# Score
+
+
+def area(s: State) -> Array:
+    """int32[2]: points of Black and of White, stones and the empty regions that only one colour touches."""
+    return _area(s.stones)
+
+
+def _area(stones: Array) -> Array:
+    """Both colours spread over the empty points; what only one of them reaches is its own. No stones cost no time."""
+    empty = _empty(stones)
+
+    def spread(reached):
+        for _ in range(4):
+            reached = reached | _beside(reached) & empty
+        return reached
+
+    start = jnp.zeros_like(stones), stones
+    reached = jax.lax.while_loop(lambda x: (x[0] != x[1]).any(), lambda x: (x[1], spread(x[1])), start)[1]
+    return _count(reached & ~reached[::-1])
+
+
+def rewards(s: State, komi: float = 7.5) -> Array:
+    """float32[2]: the larger area wins, White's with `komi` points more; equal ones draw."""
+    black, white = _area(jnp.where(over(s), s.stones, 0))  # in a batch, the work of the games that are over
+    low, high = (int(np.clip(x, -s.chain.size - 1, s.chain.size + 1)) for x in (np.floor(komi), np.ceil(komi)))
+    result = (black - white > low).astype(jnp.float32) - (black - white < high)
+    counted = jnp.where(over(s), jnp.stack([result, -result]), 0.0)
+    return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), counted)
+
+
+# Observations
+
+
+def remember(s: State) -> View:
+    return View(s.stones, s.to_move)
+
+
+def observe(s: State | View) -> Array:
+    """float32[n, n, 3], for the mover: own stones, the other's stones, ones if Black is to move."""
+    return _planes(s.stones[None], s.to_move)
+
+
+def _planes(stones: Array, to_move: Array) -> Array:
+    """float32[n, n, 2 k + 1] of the boards uint32[k, 2, n], newest first."""
+    size = stones.shape[-1]
+    boards = _board(stones)
+    sides = jnp.concatenate([jnp.where(to_move == 0, boards, boards[:, ::-1])[:, i] for i in range(2)])
+    black = jnp.broadcast_to(to_move == 0, (1, size, size))
+    return jnp.moveaxis(jnp.concatenate([sides, black]), 0, -1).astype(jnp.float32)
+
+
+def _observe_history(s: State | View, past: View, played: Array) -> Array:
+    """float32[n, n, 2 k + 1], the planes of AlphaGo Zero: own stones now, one move ago, ..., the other's stones
+    likewise, ones if Black is to move. Boards from before the start are empty."""
+    missing = jnp.arange(past.stones.shape[0]) >= played
+    earlier = jnp.where(missing[:, None, None], 0, past.stones)
+    return _planes(jnp.concatenate([s.stones[None], earlier]), s.to_move)
+
+
+# Symmetries
+
+
+def symmetries(size: int) -> tuple[Symmetry, ...]:
+    """The eight symmetries of the square; the pass stays a pass."""
+    none = size * size
+
+    def symmetry(turn):
+        images = np.append(turn.squares, none).astype(np.int32)
+
+        def turned(rows):
+            planes = turn.grid(jnp.moveaxis(_board(rows), (-2, -1), (0, 1)))
+            return _rows(jnp.moveaxis(planes, (0, 1), (-2, -1)))
+
+        def lowest(chain):
+            """Chains are named by their lowest point, which another one may now be."""
+            flat = chain.ravel()
+            first = jnp.where(flat[:, None] == flat, images[:-1], none).min(-1)
+            return turn.grid(jnp.where(flat == none, none, first).astype(chain.dtype).reshape(size, size))
+
+        def state(s: State | View) -> State | View:
+            if isinstance(s, View):
+                return s._replace(stones=turned(s.stones))
+            memory = s.memory
+            if memory is not None:
+                moves = jnp.asarray(images, jnp.int16)[memory.moves]
+                memory = Memory(moves, _hashes(moves, s.plies, size))
+            ko = jnp.where(s.ko < 0, -1, jnp.asarray(images)[s.ko]).astype(jnp.int16)
+            stones, atari = turned(s.stones), turned(s.atari)
+            return s._replace(stones=stones, chain=lowest(s.chain), atari=atari, ko=ko, memory=memory)
+
+        return Symmetry(turn.name, images, turn.grid, state)
+
+    return tuple(symmetry(turn) for turn in rectangle_turns(size, size))
+
+
+# For people
+
+
+def point_name(action: int, size: int) -> str:
+    """`A9` is the top left of 9 x 9, `J1` the bottom right; the letter I is left out."""
+    return "pass" if action == size * size else f"{LETTERS[action % size]}{size - action // size}"
+
+
+def parse_point(text: str, size: int) -> int:
+    """Inverse of `point_name`, in any case; ValueError for what names no action."""
+    word = text.strip().upper()
+    names = [point_name(action, size).upper() for action in range(size * size + 1)]
+    if word not in names:
+        last = point_name(size - 1, size)
+        raise ValueError(f"no point '{text}': want A1 to {last} (letters without I) or pass")
+    return names.index(word)
+
+
+def _cells(stones: Array) -> np.ndarray:
+    """int8[n * n]: 1 black, -1 white, 0 empty."""
+    black, white = np.asarray(stones)[..., None] >> np.arange(stones.shape[-1], dtype=np.uint32) & 1
+    return (black.astype(np.int8) - white.astype(np.int8)).ravel()
+
+
+def _stars(size: int) -> set[int]:
+    """The points marked on a board."""
+    edge = 2 if size < 12 else 3
+    lines = {edge, size - 1 - edge} | ({size // 2} if size % 2 and size > 12 else set())
+    points = {r * size + c for r in lines for c in lines} if size > 6 else set()
+    return points | ({size * size // 2} if size % 2 else set())
+
+
+def show(s: State, komi: float = 7.5) -> str:
+    """Text picture: X Black, O White, . empty, + marked points, with the player to move or the result below."""
+    size = s.chain.shape[0]
+    cells = np.where(np.isin(np.arange(size * size), list(_stars(size))), "+", ".")
+    cells = np.select([_cells(s.stones) > 0, _cells(s.stones) < 0], ["X", "O"], cells).reshape(size, size)
+    lines = [f"{size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
+    return "\n".join([*lines, "    " + " ".join(LETTERS[:size]), _status(s, komi)])
+
+
+def _status(s: State, komi: float) -> str:
+    names = ("Black (X)", "White (O)")
+    if s.forfeit >= 0:
+        return f"{names[1 - int(s.forfeit)]} wins, as the other made an illegal move"
+    if not bool(over(s)):
+        last = ", who may pass too and end the game" if s.passes else ""
+        ko = f", but not at {point_name(int(s.ko), s.chain.shape[0])} (ko)" if s.ko >= 0 else ""
+        return f"{names[int(s.to_move)]} to move{ko}{last}"
+    black, white = np.asarray(area(s)).tolist()
+    margin = black - white - komi
+    result = f"{names[int(margin < 0)]} wins by {abs(margin):g}" if margin else "draw"
+    return f"{result}: area {black} to {white}, komi {komi:g}"
+
+
+def svg(s: State, komi: float = 7.5, cell: int = 36) -> str:
+    """Picture as an SVG document; `cell` is the distance of two lines in pixels."""
+    size = s.chain.shape[0]
+    edge, side = cell * 1.2, (size - 1) * cell
+    full = side + 2 * edge
+    at = lambda point: (edge + point % size * cell, edge + point // size * cell)
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full:g} {full:g}" width="{full:g}" '
+        f'height="{full:g}" font-family="sans-serif" text-anchor="middle"><title>Go, {_status(s, komi)}</title>'
+        '<defs><radialGradient id="black" cx="0.35" cy="0.3" r="0.8"><stop offset="0" stop-color="#6a6f78"/>'
+        '<stop offset="0.6" stop-color="#20242a"/></radialGradient><radialGradient id="white" cx="0.35" cy="0.3" '
+        'r="0.9"><stop offset="0" stop-color="#ffffff"/><stop offset="1" stop-color="#cfc9bd"/></radialGradient></defs>'
+        '<rect width="100%" height="100%" fill="#e3bd7a"/>'
+    ]
+    for i in range(size):
+        x, near, far = edge + i * cell, edge, edge + side
+        path = f"M{x:g} {near:g}V{far:g}M{near:g} {x:g}H{far:g}"
+        out.append(f'<path d="{path}" stroke="#5b4526" stroke-width="{2 if i in (0, size - 1) else 1}"/>')
+        label = f'font-size="{cell * 0.33:g}" fill="#5b4526"'
+        for place in (edge * 0.33, full - edge * 0.33):
+            out.append(f'<text x="{x:g}" y="{place + cell * 0.12:g}" {label}>{LETTERS[i]}</text>')
+            out.append(f'<text x="{place:g}" y="{x + cell * 0.12:g}" {label}>{size - i}</text>')
+    for x, y in map(at, sorted(_stars(size))):
+        out.append(f'<circle cx="{x:g}" cy="{y:g}" r="{cell * 0.1:g}" fill="#5b4526"/>')
+    for point, stone in enumerate(_cells(s.stones)):
+        if stone:
+            (x, y), colour = at(point), "black" if stone > 0 else "white"
+            out.append(f'<circle cx="{x:g}" cy="{y + cell * 0.04:g}" r="{cell * 0.46:g}" fill="#000" opacity="0.25"/>')
+            out.append(f'<circle cx="{x:g}" cy="{y:g}" r="{cell * 0.46:g}" fill="url(#{colour})"/>')
+    if s.ko >= 0:
+        (x, y), box = at(int(s.ko)), cell * 0.4
+        place = f'x="{x - box / 2:g}" y="{y - box / 2:g}" width="{box:g}" height="{box:g}"'
+        out.append(f'<rect {place} fill="none" stroke="#b3352b" stroke-width="2"/>')
+    return "".join(out) + "</svg>"
+
+
+# Records, on the host: a board is a list of n * n cells, 1 black, -1 white, 0 empty
+
+
+def _chain_at(board: list[int], point: int, neighbours: list[list[int]]) -> tuple[set[int], set[int]]:
+    """Stones and liberties of the chain on a point."""
+    stones, liberties, open_ = {point}, set(), [point]
+    while open_:
+        for q in neighbours[open_.pop()]:
+            if board[q] == 0:
+                liberties.add(q)
+            elif board[q] == board[point] and q not in stones:
+                stones.add(q)
+                open_.append(q)
+    return stones, liberties
+
+
+def _played(board: list[int], point: int, colour: int, size: int) -> list[int] | None:
+    """Board after a play on an empty point, None for suicide."""
+    board, neighbours = list(board), _neighbours(size)
+    board[point] = colour
+    for q in neighbours[point]:
+        if board[q] == -colour:
+            stones, liberties = _chain_at(board, q, neighbours)
+            if not liberties:
+                board = [0 if p in stones else cell for p, cell in enumerate(board)]
+    return board if _chain_at(board, point, neighbours)[1] else None
+
+
+def _settled(board: list[int], size: int) -> tuple[np.ndarray, np.ndarray]:
+    """`chain` and, as bool[n * n], `atari` of a board; ValueError if a chain has no liberty."""
+    chain, atari = np.full(size * size, size * size, _chain_dtype(size)), np.zeros(size * size, bool)
+    for point, cell in enumerate(board):
+        if cell and chain[point] == size * size:
+            stones, liberties = _chain_at(board, point, _neighbours(size))
+            if not liberties:
+                raise ValueError(f"go record: the chain at {point_name(point, size)} has no liberty")
+            chain[list(stones)], atari[list(stones)] = point, len(liberties) == 1
+    return chain, atari
+
+
+def _boards(moves: list[int], size: int) -> list[list[int]]:
+    """The boards of a game before each of its moves, and after the last one."""
+    boards = [[0] * (size * size)]
+    for ply, point in enumerate(moves):
+        following = boards[-1] if point == size * size else _played(boards[-1], point, 1 - 2 * (ply % 2), size)
+        assert following is not None, "moves of a state are legal"
+        boards.append(following)
+    return boards
+
+
+def _moves_between(boards: list[list[int]], size: int) -> list[int]:
+    """The moves of a game from its boards; ValueError where no legal move leads on."""
+    if any(boards[0]):
+        raise ValueError("go record: the first of the earlier boards must be empty")
+    moves: list[int] = []
+    for ply, (before, after) in enumerate(itertools.pairwise(boards)):
+        colour = 1 - 2 * (ply % 2)
+        added = [p for p, (old, new) in enumerate(zip(before, after, strict=True)) if old == 0 and new == colour]
+        if before == after:
+            moves.append(size * size)
+        elif len(added) == 1 and _played(before, added[0], colour, size) == after:
+            moves.append(added[0])
+        else:
+            raise ValueError(f"go record: no move leads from earlier board {ply} to the one after it")
+        if moves[-1] != size * size and after in boards[:ply]:
+            raise ValueError(f"go record: move {ply + 1} brings back an earlier board against positional superko")
+        if moves[-3:-1] == [size * size] * 2:
+            raise ValueError("go record: the game goes on after two passes in a row")
+    return moves
+
+
+def _placing(board: list[int], turn: int) -> list[int]:
+    """The fewest moves that make a board, without any capture: stones in order of their points, passes for want."""
+    black, white = ([p for p, cell in enumerate(board) if cell == colour] for colour in (1, -1))
+    rounds = max(len(black), len(white)) if turn == 1 else max(len(black) - 1, len(white))
+    black, white = ((side + [len(board)] * (rounds + 1))[: rounds + 1] for side in (black, white))
+    moves = [point for pair in zip(black, white, strict=True) for point in pair]
+    return moves[: 2 * rounds + (turn == -1)]
+
+
+def to_record(s: State | View, komi: float = 7.5, ko: str = "simple") -> dict[str, Any]:
+    """JSON-ready record: `board` point by point, 1 black, -1 white, 0 empty; `to_move` 1 or -1.
+
+    With positional superko `earlier` lists the boards before each move, the empty one first. What is only remembered
+    for observations has neither of the fields after `to_move`. `forfeit` stands there only when somebody did.
+    """
+    size, turn = s.stones.shape[-1], 1 - 2 * int(s.to_move)
+    record = {"size": size, "komi": komi, "ko": ko, "board": _cells(s.stones).tolist(), "to_move": turn}
+    if isinstance(s, View):
+        return record
+    record |= {"passes": int(s.passes), "plies": int(s.plies), "ko_point": int(s.ko)}
+    if s.memory is not None:
+        record["earlier"] = _boards(np.asarray(s.memory.moves)[: int(s.plies)].tolist(), size)[:-1]
+    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+
+def from_record(record: dict[str, Any]) -> State:
+    """Position of a record, of any size and ko rule; the komi is not part of a position.
+
+    All of `passes`, `plies`, `ko_point` and `earlier` may be left out: then the stones were put there one after another
+    in order of their points, with passes of the colour that has run out of stones.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("go record: want an object with named fields")
+    brief, ko = {"size", "komi", "ko", "board", "to_move"}, record.get("ko")
+    full = brief | {"passes", "plies", "ko_point"} | ({"earlier"} if ko == "psk" else set())
+    if set(record) - {"forfeit"} not in (brief, full):
+        raise ValueError(f"go record: want the fields {sorted(full)} and perhaps forfeit, not {sorted(record)}")
+    if ko not in ("simple", "psk"):
+        raise ValueError(f"go record: ko must be 'simple' or 'psk', not {ko!r}")
+    size = _whole(record["size"], SMALLEST, LARGEST, "size")
+    board = _read_board(record["board"], size, "board")
+    if record["to_move"] not in (1, -1):
+        raise ValueError(f"go record: to_move must be 1 or -1, not {record['to_move']!r}")
+    chain, atari = _settled(board, size)
+    rest = record if "plies" in record else record | _filled(board, record, size)
+    plies, passes, point = _check_past(rest, board, size)
+    turn, forfeit = (1 - record["to_move"]) // 2, _whole(record.get("forfeit", -1), -1, 1, "forfeit")
+    if forfeit not in (-1, turn):
+        raise ValueError(f"go record: player {forfeit} cannot have forfeited at the turn of player {turn}")
+    if forfeit >= 0 and (passes == 2 or plies == 2 * size * size):
+        raise ValueError("go record: nobody can have forfeited, as the game is over without it")
+    cells = np.array(board).reshape(size, size)
+    return State(
+        stones=_rows(jnp.asarray(np.stack([cells > 0, cells < 0]))),
+        chain=jnp.asarray(chain.reshape(size, size)),
+        atari=_rows(jnp.asarray(atari.reshape(size, size))),
+        ko=jnp.int16(point),
+        to_move=jnp.int8(turn),
+        passes=jnp.int8(passes),
+        plies=jnp.int16(plies),
+        forfeit=jnp.int8(forfeit),
+        memory=_read_memory(rest, board, size) if ko == "psk" else None,
+    )
+
+
+def _whole(value: Any, low: int, high: int, field: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"go record: {field} must be a whole number from {low} to {high}, not {value!r}")
+    return value
+
+
+def _read_board(board: Any, size: int, field: str) -> list[int]:
+    points = size * size
+    if not isinstance(board, list) or len(board) != points or any(type(c) is not int or abs(c) > 1 for c in board):
+        raise ValueError(f"go record: {field} must be {points} cells, each 1, -1 or 0")
+    return board
+
+
+def _filled(board: list[int], record: dict[str, Any], size: int) -> dict[str, Any]:
+    """The fields that a brief record leaves out."""
+    moves = _placing(board, record["to_move"])
+    passes = int(moves[-1:] == [size * size])
+    return {"passes": passes, "plies": len(moves), "ko_point": -1, "earlier": _boards(moves, size)[:-1]}
+
+
+def _check_past(record: dict[str, Any], board: list[int], size: int) -> tuple[int, int, int]:
+    """`plies`, `passes` and `ko_point` of a record, which must go together with the stones."""
+    plies = _whole(record["plies"], 0, 2 * size * size, "plies")
+    passes = _whole(record["passes"], 0, min(2, plies), "passes")
+    point = _whole(record["ko_point"], -1, size * size - 1, "ko_point")
+    turn = record["to_move"]
+    if plies % 2 != (turn == -1):
+        raise ValueError(f"go record: after {plies} moves it is not the turn of {turn}")
+    plays = {turn: plies // 2 - (passes == 2), -turn: (plies + 1) // 2 - (passes > 0)}
+    if any(board.count(colour) > count for colour, count in plays.items()):
+        raise ValueError(f"go record: {plies} moves, the last {passes} of them passes, are too few for the stones")
+    if plies > passes and (turn if passes % 2 else -turn) not in board:
+        raise ValueError("go record: the colour that made the last play has no stone")
+    if point >= 0 and not (passes == 0 and _is_ko(board, point, turn, size)):
+        raise ValueError(f"go record: the last move cannot have taken a ko at {point_name(point, size)}")
+    return plies, passes, point
+
+
+def _is_ko(board: list[int], point: int, turn: int, size: int) -> bool:
+    """Whether one stone may just have taken one at `point`, and `turn` would take it back exactly by playing there."""
+    around = _neighbours(size)[point]
+    if board[point] or any(board[q] != -turn for q in around):
+        return False
+    chains = [_chain_at(board, q, _neighbours(size)) for q in around]
+    takers = [stones for stones, liberties in chains if liberties == {point}]
+    return len(takers) == 1 and len(takers[0]) == 1
+
+
+def _read_memory(record: dict[str, Any], board: list[int], size: int) -> Memory:
+    """Memory of a record, whose other fields must agree with the game that `earlier` tells."""
+    earlier, plies, turn = record["earlier"], record["plies"], record["to_move"]
+    if not isinstance(earlier, list) or len(earlier) != plies:
+        raise ValueError(f"go record: earlier must list the {plies} boards before this one")
+    boards = [*(_read_board(cells, size, "earlier board") for cells in earlier), board]
+    moves = _moves_between(boards, size)
+    last = next((i for i, point in enumerate(reversed(moves)) if point != size * size), plies)
+    if last != record["passes"]:
+        raise ValueError(f"go record: after the earlier boards passes must be {last}")
+    gone = [p for p, cell in enumerate(boards[-2]) if cell and not board[p]] if plies else []
+    ko = gone[0] if len(gone) == 1 and _is_ko(board, gone[0], turn, size) else -1
+    if ko != record["ko_point"]:
+        raise ValueError(f"go record: after the earlier boards ko_point must be {ko}")
+    stones = np.array(earlier, np.int8).reshape(plies, 1, 1, size, size) == np.array([1, -1]).reshape(2, 1, 1)
+    later = 2 * size * size - plies
+    hashes = np.where(stones, _keys(size), np.uint32(0)).sum((2, 3, 4), np.uint32).T
+    played = np.array(moves + [size * size] * later, np.int16)
+    return Memory(jnp.asarray(played), jnp.asarray(np.pad(hashes, ((0, 0), (0, later)))))
+
+
+# The record that the engine sees
+
+
+def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8) -> Game:
+    """Go on `size` lines with `komi` points for White; `ko` is `simple` or `psk` (positional superko).
+
+    Observations show the last `history` boards, see `_observe_history`; 8 gives the 17 planes of AlphaGo Zero.
+
+    Raises:
+        ValueError: a size not from 5 to 19, an unknown ko rule, a komi that is no number, a history not from 1 to 100.
+    """
+    init(size, ko)  # refuses other sizes and ko rules
+    if not np.isfinite(komi):
+        raise ValueError(f"go: komi must be a finite number, not {komi}")
+    if not 1 <= history <= LONGEST_HISTORY:
+        raise ValueError(f"go: history must be from 1 to {LONGEST_HISTORY} boards, not {history}")
+    komi = float(komi) + 0.0  # without the sign of -0.0
+
+    def from_own_record(record: dict[str, Any]) -> State:
+        s = from_record(record)
+        for field, own in (("size", size), ("komi", komi), ("ko", ko)):
+            if isinstance(record[field], bool) or record[field] != own:
+                raise ValueError(f"go record: {field} is {record[field]!r}, but {own!r} in this game")
+        return s
+
+    game = Game(
+        name=f"go:size={size},komi={komi},ko={ko},history={history}",
+        num_players=2,
+        num_actions=size * size + 1,
+        max_plies=2 * size * size,
+        max_legal=size * size + 1,  # at the start
+        init=lambda key=None: init(size, ko),
+        step=step,
+        move=move,
+        mask=mask,
+        over=over,
+        player=player,
+        rewards=lambda s: rewards(s, komi),
+        observe=observe,
+        symmetries=symmetries(size),
+        show=lambda s: show(s, komi),
+        svg=lambda s: svg(s, komi),
+        action_name=lambda action: point_name(int(action), size),
+        parse_action=lambda text: parse_point(text, size),
+        to_record=lambda s: to_record(s, komi, ko),
+        from_record=from_own_record,
+        remember=remember,
+    )
+    return game if history == 1 else with_history(game, history, _observe_history)

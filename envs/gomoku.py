@@ -1,0 +1,271 @@
+"""Gomoku: five stones in a row in any direction win, a full board is a draw.
+
+By default longer rows win as well; with `exact` only rows of five and no more do. Cells are numbered row by row from
+the top left; names give the column as a letter and the row from below, so that h8 is the middle of 15 x 15.
+
+Boards are one word of bits a row: bit c of word r is column c.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+
+SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
+REACH = 5  # cells on each side of a new stone that tell whether it makes five, and exactly five
+
+
+class State(NamedTuple):
+    mine: Array  # uint16[S], uint32 from S = 17: stones of the player to move
+    others: Array  # the same of the other player
+    won: Array  # bool[], the last stone made a winning row
+    to_move: Array  # int8[], player to move: 0 first, 1 second
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """The rules of one size, as pure functions on one position."""
+
+    size: int = 15
+    exact: bool = False
+
+    @property
+    def dtype(self) -> Any:
+        return np.uint16 if self.size <= 16 else np.uint32
+
+    def init(self, key: Array | None = None) -> State:
+        del key  # there is one start position
+        empty = jnp.zeros(self.size, self.dtype)
+        return State(empty, empty, jnp.bool_(False), jnp.int8(0), jnp.int8(-1))
+
+    def cells(self, stones: Array) -> Array:
+        """bool[S, S] of stones in words."""
+        return (stones[:, None] >> jnp.arange(self.size, dtype=self.dtype) & 1) == 1
+
+    def stones(self, cells: Array) -> Array:
+        """Words of bool[S, S]; inverse of `cells`."""
+        bits = jnp.asarray(1 << np.arange(self.size), self.dtype)
+        return jnp.where(cells, bits, jnp.asarray(0, self.dtype)).sum(-1, dtype=self.dtype)
+
+    def board(self, s: State) -> Array:
+        """int8[S, S]: 1 first player, -1 second, 0 empty."""
+        mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
+        return self.cells(s.mine) * mine - self.cells(s.others) * mine
+
+    def over(self, s: State) -> Array:
+        return (s.forfeit >= 0) | s.won | ((s.mine | s.others) == 2**self.size - 1).all()
+
+    def mask(self, s: State) -> Array:
+        """bool[A], empty cells of an unfinished game."""
+        return ~self.cells(s.mine | s.others).ravel() & (s.forfeit < 0) & ~s.won
+
+    def player(self, s: State) -> Array:
+        return s.to_move.astype(jnp.int32)
+
+    def _makes_five(self, stones: Array, row: Array, col: Array) -> Array:
+        """bool[]: the stone on (row, col) stands in a winning row of `stones`."""
+        # The four lines through it, as windows of 11 bits with the stone in the middle.
+        span, middle = 2 * REACH + 1, REACH
+        wide = jnp.pad(stones.astype(jnp.uint32) << REACH, REACH)
+        near = jax.lax.dynamic_slice(wide, (row,), (span,)) >> col.astype(jnp.uint32)
+        places = np.arange(span, dtype=np.uint32)
+        gather = lambda bits: jnp.sum((near >> bits & 1) << places, dtype=jnp.uint32)
+        across = near[middle] & (2**span - 1)
+        x = jnp.stack([across, gather(np.uint32(middle)), gather(places), gather(places[::-1])])
+        five = x & x >> 1 & x >> 2 & x >> 3 & x >> 4  # starts of five; one beside the stone would run on through it
+        if self.exact:
+            five &= ~(x << 1) & ~(x >> 5)
+        return (five != 0).any()
+
+    def move(self, s: State, action: Array | int) -> State:
+        """Position after a legal action."""
+        action = jnp.asarray(action, jnp.int32)
+        row, col = action // self.size, action % self.size
+        bit = jnp.asarray(1, self.dtype) << col.astype(self.dtype)
+        stones = s.mine | jnp.where(jnp.arange(self.size) == row, bit, jnp.asarray(0, self.dtype))
+        return State(s.others, stones, self._makes_five(stones, row, col), 1 - s.to_move, s.forfeit)
+
+    def step(self, s: State, action: Array | int) -> State:
+        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        allowed = self.mask(s)
+        legal = (allowed & (jnp.arange(allowed.size) == action)).any()
+        forfeit = jnp.where(~self.over(s) & ~legal, s.to_move, s.forfeit)
+        moved = self.move(s, jnp.where(legal, action, 0))
+        return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+    def rewards(self, s: State) -> Array:
+        """float32[2]"""
+        loser = jnp.where(s.forfeit >= 0, s.forfeit, s.to_move)
+        return jnp.where((s.forfeit >= 0) | s.won, forfeit_rewards(loser, 2), 0.0)
+
+    def observe(self, s: State) -> Array:
+        """float32[S, S, 2], for the mover: own stones, the other's stones."""
+        return jnp.stack([self.cells(s.mine), self.cells(s.others)], axis=-1).astype(jnp.float32)
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The eight symmetries of the square."""
+
+        def symmetry(turn):
+            turned = lambda stones: self.stones(turn.grid(self.cells(stones)))
+            state = lambda s: s._replace(mine=turned(s.mine), others=turned(s.others))
+            return Symmetry(turn.name, turn.squares, turn.grid, state)
+
+        return tuple(symmetry(turn) for turn in rectangle_turns(self.size, self.size))
+
+    # For people
+
+    def action_name(self, action: int) -> str:
+        return f"{string.ascii_lowercase[int(action) % self.size]}{self.size - int(action) // self.size}"
+
+    def parse_action(self, text: str) -> int:
+        names = {self.action_name(a): a for a in range(self.size**2)}
+        if text.strip().lower() not in names:
+            raise ValueError(f"no cell '{text}': want a column and a row, a1 to {self.action_name(self.size - 1)}")
+        return names[text.strip().lower()]
+
+    def show(self, s: State) -> str:
+        """Text picture: X first player, O second, . empty, with the player to move or the result below."""
+        cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
+        lines = [f"{self.size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
+        return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size]), self._status(s)])
+
+    def _status(self, s: State) -> str:
+        if not bool(self.over(s)):
+            return f"{'XO'[int(s.to_move)]} to move"
+        result = np.asarray(self.rewards(s))
+        return "draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins"
+
+    def svg(self, s: State, cell: int = 32) -> str:
+        """Picture as an SVG document, the winning row ringed; `cell` is the distance of two lines in pixels."""
+        board = np.asarray(self.board(s)).astype(int)
+        ringed, side, edge = self._fives(board), self.size * cell, cell
+        out = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge} {side + edge}" '
+            f'width="{side + edge}" height="{side + edge}" font-family="sans-serif" text-anchor="middle">'
+            f'<title>Gomoku, {self._status(s)}</title><rect width="100%" height="100%" fill="#f7f3ea"/>'
+            f'<rect x="{edge}" width="{side}" height="{side}" fill="#e3c48d"/>'
+        ]
+        first, last = cell / 2, side - cell / 2
+        label = f'font-size="{cell * 0.36}" fill="#6b6255"'
+        for i in range(self.size):
+            at = (i + 0.5) * cell
+            line = 'stroke="#8a6d3b" stroke-width="1"'
+            out.append(f'<line x1="{edge + at}" x2="{edge + at}" y1="{first}" y2="{last}" {line}/>')
+            out.append(f'<line x1="{edge + first}" x2="{edge + last}" y1="{at}" y2="{at}" {line}/>')
+            out.append(f'<text x="{edge / 2}" y="{at + cell * 0.13}" {label}>{self.size - i}</text>')
+            out.append(f'<text x="{edge + at}" y="{side + edge * 0.6}" {label}>{string.ascii_lowercase[i]}</text>')
+        for r, c in np.argwhere(board):
+            fill = "#20242a" if board[r, c] > 0 else "#f5f5f5"
+            ring = 'stroke="#d0473c" stroke-width="3"' if ringed[r, c] else 'stroke="#20242a" stroke-opacity="0.5"'
+            middle = f'cx="{edge + (c + 0.5) * cell}" cy="{(r + 0.5) * cell}"'
+            out.append(f'<circle {middle} r="{cell * 0.42}" fill="{fill}" {ring}/>')
+        return "".join(out) + "</svg>"
+
+    # Records
+
+    def to_record(self, s: State) -> dict[str, Any]:
+        """JSON-ready record: `board` cell by cell (1 first player, -1 second), `to_move` 1 or -1; `forfeit` stands in
+        it only when somebody did."""
+        board = np.asarray(self.board(s)).ravel().tolist()
+        record = {"board": board, "to_move": 1 - 2 * int(s.to_move)}
+        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+    def from_record(self, record: dict[str, Any]) -> State:
+        """Position of a record.
+
+        Raises:
+            ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
+                which.
+        """
+        if not isinstance(record, dict):
+            raise ValueError("gomoku record: want an object with named fields")
+        if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
+            raise ValueError(f"gomoku record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
+        cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
+        if not isinstance(cells, list) or len(cells) != self.size**2 or not all(_is_whole(c, -1, 1) for c in cells):
+            raise ValueError(f"gomoku record: board must be {self.size**2} cells, each 1, -1 or 0")
+        if not _is_whole(turn, -1, 1) or turn == 0:
+            raise ValueError(f"gomoku record: to_move must be 1 or -1, not {turn!r}")
+        board = np.array(cells, int).reshape(self.size, self.size)
+        if board.sum() != (0 if turn == 1 else 1):
+            raise ValueError("gomoku record: the numbers of stones do not fit the player to move")
+        if self._fives(board == turn).any():
+            raise ValueError("gomoku record: the player to move has a winning row already")
+        won = self._fives(board == -turn)
+        if won.any() and not self._won_last(board == -turn, won):
+            raise ValueError("gomoku record: there was a winning row before the last move, whichever it was")
+        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
+            raise ValueError(f"gomoku record: player {forfeit!r} cannot have forfeited at this turn")
+        if forfeit != -1 and (won.any() or board.all()):
+            raise ValueError("gomoku record: nobody can have forfeited, as the game is over without it")
+        mine, others = (self.stones(jnp.asarray(board == colour)) for colour in (turn, -turn))
+        return State(mine, others, jnp.bool_(won.any()), jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
+
+    def _fives(self, board: np.ndarray) -> np.ndarray:
+        """bool[S, S]: cells of the winning rows on a board of any colours."""
+        found = np.zeros(board.shape, bool)
+        cell = lambda r, c: board[r, c] if 0 <= r < self.size and 0 <= c < self.size else 0
+        for r, c in np.argwhere(board):
+            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+                if cell(r - down, c - right) == board[r, c]:
+                    continue  # the row begins before
+                length = 1
+                while cell(r + down * length, c + right * length) == board[r, c]:
+                    length += 1
+                if length == 5 or (length > 5 and not self.exact):
+                    found[r + down * np.arange(length), c + right * np.arange(length)] = True
+        return found
+
+    def _won_last(self, stones: np.ndarray, row: np.ndarray) -> bool:
+        """Whether there is no winning row without some one stone."""
+        for r, c in np.argwhere(row):
+            earlier = stones.copy()
+            earlier[r, c] = False
+            if not self._fives(earlier).any():
+                return True
+        return False
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def make(size: int = 15, exact: bool = False) -> Game:
+    """Gomoku on `size` x `size` cells; with `exact` rows of six or more do not win.
+
+    Raises:
+        ValueError: a size not from 5 to 26.
+    """
+    if not SMALLEST <= size <= LARGEST:
+        raise ValueError(f"gomoku: size={size} is not from {SMALLEST} to {LARGEST}")
+    rules = Rules(size, exact)
+    return Game(
+        name=f"gomoku:size={size},exact={str(exact).lower()}",
+        num_players=2,
+        num_actions=size**2,
+        max_plies=size**2,
+        max_legal=size**2,
+        init=rules.init,
+        step=rules.step,
+        move=rules.move,
+        mask=rules.mask,
+        over=rules.over,
+        player=rules.player,
+        rewards=rules.rewards,
+        observe=rules.observe,
+        symmetries=rules.symmetries(),
+        show=rules.show,
+        svg=rules.svg,
+        action_name=rules.action_name,
+        parse_action=rules.parse_action,
+        to_record=rules.to_record,
+        from_record=rules.from_record,
+    )

@@ -1,0 +1,335 @@
+"""Hex: the first player joins the top row with the bottom row, the second the left column with the right one.
+
+Cells are numbered row by row; names give the column as a letter and the row from above. Cell (r, c) touches (r, c-1),
+(r, c+1), (r-1, c), (r+1, c), (r-1, c+1) and (r+1, c-1):
+
+     0  1  2        a1 b1 c1
+       3  4  5        a2 b2 c2
+         6  7  8        a3 b3 c3
+
+With the swap option the second player may answer the first stone, on (r, c), by the action after the last cell: that
+stone is taken off and one of the second player's is put on (c, r).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import string
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards
+
+LARGEST = len(string.ascii_lowercase)  # columns are named by letters
+
+# The six neighbours as (down, right), in a ring: each two that follow one another touch.
+RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
+
+
+class State(NamedTuple):
+    # Every stone bears the name of its group, so that a move need not search the board: 1 + the last cell of the group,
+    # S * S + 1 where the group touches the owner's first edge (top or left), S * S + 2 where it touches the other edge.
+    groups: Array  # int8[S, S], int16 from S = 12: the name, negative for the second player, 0 on empty cells
+    plies: Array  # int16[], moves made, the swap included; the first player moves when it is even
+    joined: Array  # bool[], the last move joined its player's edges
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """The rules of one size, with or without the swap, as pure functions on one position."""
+
+    size: int = 11
+    swap: bool = True
+
+    @property
+    def cells(self) -> int:
+        return self.size**2
+
+    @property
+    def dtype(self) -> Any:
+        return np.int8 if self.cells + 2 <= np.iinfo(np.int8).max else np.int16
+
+    def init(self, key: Array | None = None) -> State:
+        del key  # there is one start position
+        groups = jnp.zeros((self.size, self.size), self.dtype)
+        return State(groups, jnp.int16(0), jnp.bool_(False), jnp.int8(-1))
+
+    def over(self, s: State) -> Array:
+        return (s.forfeit >= 0) | s.joined
+
+    def mask(self, s: State) -> Array:
+        """bool[A], empty cells of an unfinished game, and the swap."""
+        legal = (s.groups == 0).ravel()
+        if self.swap:
+            legal = jnp.concatenate([legal, (s.plies == 1)[None]])
+        return legal & ~self.over(s)
+
+    def player(self, s: State) -> Array:
+        return (s.plies & 1).astype(jnp.int32)
+
+    def _lone(self, cell: Any, row: Any, col: Any, second: Any) -> Array:
+        """Name of a group of one stone on `cell`, which is (row, col)."""
+        far = jnp.where(second, col, row)  # from the owner's first edge
+        return jnp.where(far == 0, self.cells + 1, jnp.where(far == self.size - 1, self.cells + 2, cell + 1))
+
+    def _swapped(self, s: State) -> Array:
+        """The groups after a swap."""
+        row, col = np.indices((self.size, self.size))
+        names = self._lone(row * self.size + col, row, col, True)
+        return jnp.where(s.groups.T != 0, -names, 0).astype(self.dtype)
+
+    def move(self, s: State, action: Array | int) -> State:
+        """Position after a legal action."""
+        action = jnp.asarray(action, jnp.int32)
+        row, col, second = action // self.size, action % self.size, (s.plies & 1) == 1
+        around = jnp.stack([row, col]) + RING
+        inside = ((around >= 0) & (around < self.size)).all(-1)
+        index = jnp.where(inside, around[:, 0] * self.size + around[:, 1], 0)
+        names = s.groups.ravel()[index].astype(jnp.int32) * jnp.where(second, -1, 1)
+        # Neighbours that touch are of one group, so that the six come down to three: own names are positive.
+        names = jnp.where(inside, names, 0).reshape(3, 2).max(-1)
+        lone = self._lone(action, row, col, second)
+        name = jnp.maximum(lone, names.max())
+        ends = [((names == edge).any() | (lone == edge)) for edge in (self.cells + 1, self.cells + 2)]
+
+        own = lambda name: jnp.where(second, -name, name).astype(self.dtype)
+        merged = own(jnp.where(names > 0, names, action + 1))  # nobody bears the name of an empty cell
+        inner = jnp.arange(self.cells).reshape(s.groups.shape) == action
+        for i in range(3):
+            inner |= s.groups == merged[i]
+        groups, joined = jnp.where(inner, own(name), s.groups), ends[0] & ends[1]
+        if self.swap:
+            swaps = action == self.cells
+            groups, joined = jnp.where(swaps, self._swapped(s), groups), joined & ~swaps
+        return State(groups, s.plies + jnp.int16(1), joined, s.forfeit)
+
+    def step(self, s: State, action: Array | int) -> State:
+        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        allowed = self.mask(s)
+        legal = (allowed & (jnp.arange(allowed.size) == action)).any()
+        forfeit = jnp.where(~self.over(s) & ~legal, self.player(s).astype(jnp.int8), s.forfeit)
+        moved = self.move(s, jnp.where(legal, action, 0))
+        return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+    def rewards(self, s: State) -> Array:
+        """float32[2]: the one who is to move when the edges are joined, or who forfeited, loses."""
+        loser = jnp.where(s.forfeit < 0, self.player(s), s.forfeit)
+        return jnp.where(self.over(s), forfeit_rewards(loser, 2), 0.0)
+
+    def board(self, s: State) -> Array:
+        """int8[S, S]: 1 first player, -1 second, 0 empty."""
+        return jnp.sign(s.groups).astype(jnp.int8)
+
+    def observe(self, s: State) -> Array:
+        """float32[S, S, 3], turned over the diagonal for the second player, so that the mover joins top and bottom: own
+        stones, the other's stones, 1 everywhere where the mover may swap."""
+        second = (s.plies & 1) == 1
+        board = jnp.where(second, -self.board(s).T, self.board(s))
+        swap = jnp.broadcast_to((s.plies == 1) & ~self.over(s) & self.swap, board.shape)
+        return jnp.stack([board > 0, board < 0, swap], axis=-1).astype(jnp.float32)
+
+    def to_view(self) -> np.ndarray:
+        """int32[2, A]: the second player's actions turned over the diagonal."""
+        numbers = np.arange(self.cells, dtype=np.int32).reshape(self.size, self.size)
+        rest = np.full(int(self.swap), self.cells, np.int32)
+        return np.stack([np.concatenate([codes.ravel(), rest]) for codes in (numbers, numbers.T)])
+
+    def symmetries(self) -> tuple[Symmetry, ...]:
+        """The board and its half turn."""
+        codes = np.arange(self.cells, dtype=np.int32)
+        rest = np.full(int(self.swap), self.cells, np.int32)
+
+        def half_turn(s: State) -> State:
+            groups = s.groups[::-1, ::-1].ravel()
+            row, col = np.indices((self.size, self.size)).reshape(2, -1)
+            names = self._lone(codes, row, col, groups < 0)
+            best = jnp.where(groups[:, None] == groups, names, 0).max(-1)  # the new name of each group
+            groups = (best * jnp.sign(groups)).astype(self.dtype)
+            return s._replace(groups=groups.reshape(s.groups.shape))
+
+        return (
+            Symmetry("identity", np.concatenate([codes, rest]), lambda x: x, lambda s: s),
+            Symmetry("half turn", np.concatenate([codes[::-1], rest]), lambda x: x[::-1, ::-1], half_turn),
+        )
+
+    # For people
+
+    def action_name(self, action: int) -> str:
+        if self.swap and action == self.cells:
+            return "swap"
+        return f"{string.ascii_lowercase[int(action) % self.size]}{int(action) // self.size + 1}"
+
+    def parse_action(self, text: str) -> int:
+        names = {self.action_name(a): a for a in range(self.cells + self.swap)}
+        if text.strip().lower() not in names:
+            last = self.action_name(self.cells - 1) + (" or swap" if self.swap else "")
+            raise ValueError(f"no cell '{text}': want a column and a row, a1 to {last}")
+        return names[text.strip().lower()]
+
+    def show(self, s: State) -> str:
+        """Text picture: X first player (top to bottom), O second, . empty; the player to move or the winner below."""
+        cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
+        lines = [f"{' ' * r}{r + 1:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
+        return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines, self._status(s)])
+
+    def _status(self, s: State) -> str:
+        if not bool(self.over(s)):
+            return f"{'XO'[int(self.player(s))]} to move"
+        return f"{'XO'[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
+
+    def svg(self, s: State, cell: int = 36) -> str:
+        """Picture as an SVG document, each edge in its owner's colour; `cell` is the width of a cell in pixels."""
+        board, n, radius = np.asarray(self.board(s)), self.size, cell / 3**0.5
+        width, height = (1.5 * n + 2) * cell, (1.5 * n + 3.5) * radius
+        out = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height:.1f}" width="{width:.0f}" '
+            f'height="{height:.0f}" font-family="sans-serif" text-anchor="middle"><title>Hex, {self._status(s)}</title>'
+            f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
+        ]
+        angles = np.deg2rad(60 * np.arange(6) + 30)
+        for r in range(-1, n + 1):
+            for c in range(-1, n + 1):
+                out_rows, out_cols = r in (-1, n), c in (-1, n)
+                if out_rows and out_cols:
+                    continue
+                x, y = (c + 1.25 + (r + 1) / 2) * cell - cell / 4, (1.5 * r + 2.75) * radius
+                fill = "#d0473c" if out_rows else "#4f86c6" if out_cols else "#e9dcc0"
+                corners = " ".join(f"{x + radius * np.cos(a):.1f},{y + radius * np.sin(a):.1f}" for a in angles)
+                out.append(f'<polygon points="{corners}" fill="{fill}" stroke="#f7f3ea" stroke-width="1.5"/>')
+                if out_rows or out_cols:
+                    label = string.ascii_lowercase[c] if out_rows else str(r + 1)
+                    place = f'x="{x:.1f}" y="{y + cell * 0.12:.1f}"'
+                    out.append(f'<text {place} font-size="{cell * 0.36:.1f}" fill="#f7f3ea">{label}</text>')
+                elif board[r, c]:
+                    colour = "#d0473c" if board[r, c] > 0 else "#4f86c6"
+                    out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{cell * 0.36:.1f}" fill="{colour}"/>')
+        return "".join(out) + "</svg>"
+
+    # Records
+
+    def to_record(self, s: State) -> dict[str, Any]:
+        """JSON-ready record: `size`, `swap`, `board` cell by cell (1 first player, -1 second), `to_move` 1 or -1, and
+        `plies`, the swap counted; `forfeit` stands in it only when somebody did."""
+        record = {
+            "size": self.size,
+            "swap": self.swap,
+            "board": np.asarray(self.board(s)).ravel().tolist(),
+            "to_move": 1 - 2 * int(self.player(s)),
+            "plies": int(s.plies),
+        }
+        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+    def from_record(self, record: dict[str, Any]) -> State:
+        """Position of a record; `size`, `swap` and `plies` may be left out, as they follow from the rest.
+
+        Raises:
+            ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
+                which.
+        """
+        if not isinstance(record, dict):
+            raise ValueError("hex record: want an object with named fields")
+        if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "size", "swap", "plies", "forfeit"}:
+            raise ValueError(
+                "hex record: want the fields board and to_move and perhaps size, swap, plies and forfeit, "
+                f"not {sorted(record)}"
+            )
+        for field, value in (("size", self.size), ("swap", self.swap)):
+            if record.get(field, value) != value:
+                raise ValueError(f"hex record: {field} is {record[field]!r}, not {value!r}")
+        cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
+        if not isinstance(cells, list) or len(cells) != self.cells or not all(_is_whole(c, -1, 1) for c in cells):
+            raise ValueError(f"hex record: board must be {self.cells} cells, each 1, -1 or 0")
+        if not _is_whole(turn, -1, 1) or turn == 0:
+            raise ValueError(f"hex record: to_move must be 1 or -1, not {turn!r}")
+        board = np.array(cells, int).reshape(self.size, self.size)
+        plies = self._plies(board, turn)
+        if type(record.get("plies", plies)) is not int or record.get("plies", plies) != plies:
+            raise ValueError(f"hex record: plies is {record['plies']!r}, but the stones make it {plies}")
+        groups, joined = self._groups(board)
+        if joined.get(turn):
+            raise ValueError("hex record: the player to move has joined the edges already")
+        if joined[-turn] and not self._joined_last(board, -turn):
+            raise ValueError("hex record: the edges were joined before the last move, whichever it was")
+        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, plies % 2):
+            raise ValueError(f"hex record: player {forfeit!r} cannot have forfeited at this turn")
+        if forfeit != -1 and joined[-turn]:
+            raise ValueError("hex record: nobody can have forfeited, as the game is over without it")
+        return State(jnp.asarray(groups), jnp.int16(plies), jnp.bool_(joined[-turn]), jnp.int8(forfeit))
+
+    def _plies(self, board: np.ndarray, turn: int) -> int:
+        """Moves made; a swap takes one stone of the first player off."""
+        first, second = int((board == 1).sum()), int((board == -1).sum())
+        if first - second == (0 if turn == 1 else 1):
+            return first + second
+        if self.swap and second > 0 and second - first == (1 if turn == 1 else 0):
+            return first + second + 1
+        raise ValueError("hex record: the numbers of stones do not fit the player to move")
+
+    def _groups(self, board: np.ndarray) -> tuple[np.ndarray, dict[int, bool]]:
+        """The names of the groups, and which player has joined the edges, by a plain flood."""
+        groups, joined = np.zeros(board.shape, self.dtype), {}
+        for colour in (1, -1):
+            rows, cols = np.indices(board.shape)
+            far = rows if colour == 1 else cols
+            names = np.where(far == 0, self.cells + 1, rows * self.size + cols + 1)
+            names = np.where(far == self.size - 1, self.cells + 2, names) * (board == colour)
+            before = None
+            while before is None or (before != names).any():
+                before, wide = names, np.pad(names, 1)
+                near = [wide[1 + r : 1 + r + self.size, 1 + c : 1 + c + self.size] for r, c in RING]
+                names = np.maximum(names, np.max(near, axis=0)) * (board == colour)
+            joined[colour] = bool((names[far == 0] == self.cells + 2).any())
+            if joined[colour]:  # then the two edges are one
+                names = np.where(names == self.cells + 1, self.cells + 2, names)
+            groups += (names * colour).astype(self.dtype)
+        return groups, joined
+
+    def _joined_last(self, board: np.ndarray, colour: int) -> bool:
+        """Whether the edges are apart without some one stone."""
+        for r, c in np.argwhere(board == colour):
+            earlier = board.copy()
+            earlier[r, c] = 0
+            if not self._groups(earlier)[1][colour]:
+                return True
+        return False
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def make(size: int = 11, swap: bool = True) -> Game:
+    """Hex on `size` x `size` cells; with `swap` the second player may take over the first stone.
+
+    Raises:
+        ValueError: a size not from 2 to 26.
+    """
+    if not 2 <= size <= LARGEST:
+        raise ValueError(f"hex: size={size} is not from 2 to {LARGEST}")
+    rules = Rules(size, swap)
+    return Game(
+        name=f"hex:size={size},swap={str(swap).lower()}",
+        num_players=2,
+        num_actions=size**2 + swap,
+        max_plies=size**2 + swap,  # a full board joins one pair of edges
+        max_legal=size**2,  # where the swap is legal a cell is taken
+        init=rules.init,
+        step=rules.step,
+        move=rules.move,
+        mask=rules.mask,
+        over=rules.over,
+        player=rules.player,
+        rewards=rules.rewards,
+        observe=rules.observe,
+        to_view=rules.to_view(),
+        symmetries=rules.symmetries(),
+        show=rules.show,
+        svg=rules.svg,
+        action_name=rules.action_name,
+        parse_action=rules.parse_action,
+        to_record=rules.to_record,
+        from_record=rules.from_record,
+    )

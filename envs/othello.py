@@ -1,0 +1,323 @@
+"""Othello: a disc must enclose discs of the other player, which turn over; who has more at the end wins.
+
+Squares are numbered row by row from the top left, and named by column and row from above as usual: 0 is a1, 63 is h8.
+Black begins on e4 and d5, White on d4 and e5. Action 64 passes, which is legal only for a player who cannot place a
+disc while the other one can. The game ends as soon as neither can; empty squares count for nobody.
+
+Boards are 64 bits in two words: bit i of word 0 is square i, bit i of word 1 is square 32 + i.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+
+PASS = 64
+NAMES = (*("abcdefgh"[i % 8] + str(i // 8 + 1) for i in range(64)), "pass")
+START = np.array([1 if i in (28, 35) else -1 if i in (27, 36) else 0 for i in range(64)], np.int8).reshape(8, 8)
+CORNERS = np.array([1 << 0 | 1 << 7, 1 << 24 | 1 << 31], np.uint32)
+INNER = 0x7E7E7E7E  # all columns but the first and the last one, the same in both words
+DIRECTIONS = (-9, -8, -7, -1, 1, 7, 8, 9)
+
+# Both words, uint32[] each: kept apart, so that lanes and not words fill the vectors of a processor.
+Words: TypeAlias = tuple[Array, Array]
+
+
+class State(NamedTuple):
+    mine: Array  # uint32[2], discs of the player to move
+    others: Array  # uint32[2], discs of the other player
+    to_move: Array  # int8[], player to move: 0 black, 1 white
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+# Bits
+
+
+def _pack(cells: Array) -> Array:
+    """uint32[2] of bool[8, 8]."""
+    bits = jnp.where(cells.reshape(2, 32), jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32), jnp.uint32(0))
+    return bits.sum(-1, dtype=jnp.uint32)
+
+
+def _unpack(words: Array) -> Array:
+    """bool[8, 8] of uint32[2]."""
+    return ((words[:, None] >> jnp.arange(32, dtype=jnp.uint32) & 1) == 1).reshape(8, 8)
+
+
+def _shift(x: Words, by: int) -> Words:
+    """Every disc moved by `by` squares, -31 to 31; what leaves the board at its ends is lost."""
+    low, high = x
+    if by > 0:
+        return low << by, high << by | low >> (32 - by)
+    return low >> -by | high << (32 + by), high >> -by
+
+
+def _and(x: Words, y: Words) -> Words:
+    return x[0] & y[0], x[1] & y[1]
+
+
+def _or(x: Words, y: Words) -> Words:
+    return x[0] | y[0], x[1] | y[1]
+
+
+def _run(start: Words, enclosed: Words, by: int) -> Words:
+    """The discs of `enclosed` that follow one another in direction `by`, from next to a square of `start` on."""
+    if by % 8:  # else a row would run on in the next one
+        enclosed = enclosed[0] & INNER, enclosed[1] & INNER
+    run = _and(enclosed, _shift(start, by))
+    run = _or(run, _and(enclosed, _shift(run, by)))
+    pairs = _and(enclosed, _shift(enclosed, by))
+    for _ in range(2):  # of two discs each: six are the longest run
+        run = _or(run, _and(pairs, _shift(run, 2 * by)))
+    return run
+
+
+def _places(mine: Array, others: Array) -> Words:
+    """Squares on which `mine` may put a disc."""
+    own, enclosed = (mine[0], mine[1]), (others[0], others[1])
+    ends = functools.reduce(_or, (_shift(_run(own, enclosed, by), by) for by in DIRECTIONS))
+    return ends[0] & ~(own[0] | enclosed[0]), ends[1] & ~(own[1] | enclosed[1])
+
+
+def _turned(square: Words, mine: Array, others: Array) -> Words:
+    """Discs that turn over when `mine` gets a disc on a square."""
+    own, enclosed = (mine[0], mine[1]), (others[0], others[1])
+
+    def one(by: int) -> Words:
+        run = _run(square, enclosed, by)
+        end = _and(_shift(run, by), own)
+        closed = (end[0] | end[1]) != 0
+        return jnp.where(closed, run[0], jnp.uint32(0)), jnp.where(closed, run[1], jnp.uint32(0))
+
+    return functools.reduce(_or, (one(by) for by in DIRECTIONS))
+
+
+# Rules
+
+
+def init(key: Array | None = None) -> State:
+    del key  # there is one start position
+    black, white = (jnp.asarray(np.packbits(START.ravel() == c, bitorder="little").view("<u4")) for c in (1, -1))
+    return State(black, white, jnp.int8(0), jnp.int8(-1))
+
+
+def _can_place(mine: Array, others: Array) -> Array:
+    places = _places(mine, others)
+    return (places[0] | places[1]) != 0
+
+
+def over(s: State) -> Array:
+    return (s.forfeit >= 0) | ~(_can_place(s.mine, s.others) | _can_place(s.others, s.mine))
+
+
+def mask(s: State) -> Array:
+    """bool[65], squares where a disc turns others over; a pass where there is none but for the other player."""
+    places = jnp.stack(_places(s.mine, s.others))
+    passes = (places == 0).all() & _can_place(s.others, s.mine)
+    return jnp.concatenate([_unpack(places).ravel(), passes[None]]) & (s.forfeit < 0)
+
+
+def player(s: State) -> Array:
+    return s.to_move.astype(jnp.int32)
+
+
+def move(s: State, action: Array | int) -> State:
+    """Position after a legal action."""
+    action = jnp.asarray(action, jnp.int32)
+    bit = jnp.uint32(1) << (action & 31).astype(jnp.uint32)
+    low, high = (jnp.where(action >> 5 == word, bit, jnp.uint32(0)) for word in range(2))  # neither for a pass
+    turned = jnp.stack(_turned((low, high), s.mine, s.others))
+    return State(s.others & ~turned, s.mine | turned | jnp.stack([low, high]), 1 - s.to_move, s.forfeit)
+
+
+def step(s: State, action: Array | int) -> State:
+    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    allowed = mask(s)
+    legal = (allowed & (jnp.arange(65) == action)).any()
+    forfeit = jnp.where(allowed.any() & ~legal, s.to_move, s.forfeit)
+    moved = move(s, jnp.where(legal, action, PASS))
+    return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+
+def _count(words: Array) -> Array:
+    """int32[], bits that are set."""
+    return jax.lax.population_count(words).sum(-1, dtype=jnp.int32)
+
+
+def rewards(s: State) -> Array:
+    """float32[2]"""
+    lead = jnp.sign(_count(s.mine) - _count(s.others)) * jnp.where(s.to_move == 0, 1, -1)
+    by_discs = lead * jnp.array([1.0, -1.0])
+    return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), jnp.where(over(s), by_discs, 0.0))
+
+
+def board(s: State) -> Array:
+    """int8[8, 8]: 1 black, -1 white, 0 empty."""
+    mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
+    return _unpack(s.mine) * mine - _unpack(s.others) * mine
+
+
+def observe(s: State) -> Array:
+    """float32[8, 8, 2], for the mover: own discs, the other's discs."""
+    return jnp.stack([_unpack(s.mine), _unpack(s.others)], axis=-1).astype(jnp.float32)
+
+
+def evaluate(s: State) -> Array:
+    """float32[] in [-1, 1]: places and corners of the mover against the other's; the exact result once over."""
+    places = [_count(jnp.stack(_places(*sides))) for sides in ((s.mine, s.others), (s.others, s.mine))]
+    corners = _count(s.mine & jnp.asarray(CORNERS)) - _count(s.others & jnp.asarray(CORNERS))
+    share = (places[0] - places[1]) / jnp.maximum(places[0] + places[1], 1)
+    return jnp.where(over(s), rewards(s)[s.to_move], 0.99 * (share / 2 + corners / 8)).astype(jnp.float32)
+
+
+def symmetries() -> tuple[Symmetry, ...]:
+    """The eight symmetries of the square."""
+
+    def symmetry(turn):
+        turned = lambda words: _pack(turn.grid(_unpack(words)))
+        state = lambda s: s._replace(mine=turned(s.mine), others=turned(s.others))
+        return Symmetry(turn.name, np.append(turn.squares, np.int32(PASS)), turn.grid, state)
+
+    return tuple(symmetry(turn) for turn in rectangle_turns(8, 8))
+
+
+# For people
+
+
+def parse_action(text: str) -> int:
+    if text.strip().lower() not in NAMES:
+        raise ValueError(f"no move '{text}': want a column and a row, a1 to h8, or pass")
+    return NAMES.index(text.strip().lower())
+
+
+def show(s: State) -> str:
+    """Text picture: X black, O white, * legal squares, . empty, with the counts and the player to move or the result
+    below."""
+    cells = np.array(["O", ".", "X"])[np.asarray(board(s)) + 1]
+    cells[np.asarray(mask(s))[:64].reshape(8, 8)] = "*"
+    return "\n".join(["   a b c d e f g h", *(f"{r + 1}  {' '.join(row)}" for r, row in enumerate(cells)), _status(s)])
+
+
+def _status(s: State) -> str:
+    discs = np.asarray(board(s))
+    count = f"X {(discs > 0).sum()}, O {(discs < 0).sum()}"
+    if not bool(over(s)):
+        passes = " and must pass" if bool(mask(s)[PASS]) else ""
+        return f"{count}; {'XO'[int(s.to_move)]} to move{passes}"
+    result = np.asarray(rewards(s))
+    return f"{count}; " + ("draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins")
+
+
+def svg(s: State, cell: int = 52) -> str:
+    """Picture as an SVG document, legal squares dotted; `cell` is the side of a square in pixels."""
+    discs, legal, edge, side = np.asarray(board(s)), np.asarray(mask(s))[:64].reshape(8, 8), cell // 2, 8 * cell
+    out = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge + 4} {side + edge + 4}" '
+        f'width="{side + edge + 4}" height="{side + edge + 4}" font-family="sans-serif" text-anchor="middle">'
+        f'<title>Othello, {_status(s)}</title><rect width="100%" height="100%" fill="#f7f3ea"/>'
+    ]
+    for r, c in np.ndindex(8, 8):
+        x, y = edge + c * cell, edge + r * cell
+        out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="#3d8a5a" stroke="#2b6a43"/>')
+        middle = f'cx="{x + cell / 2}" cy="{y + cell / 2}"'
+        if discs[r, c]:
+            fill = "#20242a" if discs[r, c] > 0 else "#f5f5f5"
+            out.append(f'<circle {middle} r="{cell * 0.41}" fill="{fill}" stroke="#20242a" stroke-opacity="0.4"/>')
+        elif legal[r, c]:
+            out.append(f'<circle {middle} r="{cell * 0.1}" fill="#f0c343"/>')
+    label = f'font-size="{cell * 0.27}" fill="#6b6255"'
+    for i in range(8):
+        out.append(f'<text x="{edge / 2}" y="{edge + (i + 0.6) * cell}" {label}>{i + 1}</text>')
+        out.append(f'<text x="{edge + (i + 0.5) * cell}" y="{edge * 0.7}" {label}>{"abcdefgh"[i]}</text>')
+    return "".join(out) + "</svg>"
+
+
+# Records
+
+
+def to_record(s: State) -> dict[str, Any]:
+    """JSON-ready record: `board` square by square (1 black, -1 white), `to_move` 1 or -1; `forfeit` stands in it only
+    when somebody did."""
+    record = {"board": np.asarray(board(s)).ravel().tolist(), "to_move": 1 - 2 * int(s.to_move)}
+    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+
+def from_record(record: dict[str, Any]) -> State:
+    """Position of a record.
+
+    Raises:
+        ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
+    """
+    if not isinstance(record, dict):
+        raise ValueError("othello record: want an object with named fields")
+    if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
+        raise ValueError(f"othello record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
+    cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
+    if not isinstance(cells, list) or len(cells) != 64 or not all(_is_whole(c, -1, 1) for c in cells):
+        raise ValueError("othello record: board must be 64 squares, each 1, -1 or 0")
+    if not _is_whole(turn, -1, 1) or turn == 0:
+        raise ValueError(f"othello record: to_move must be 1 or -1, not {turn!r}")
+    discs = np.array(cells, np.int8).reshape(8, 8)
+    if not discs[3:5, 3:5].all():
+        raise ValueError("othello record: the four squares in the middle are never empty")
+    if np.count_nonzero(discs) == 4 and ((discs != START).any() or turn != 1):
+        raise ValueError("othello record: four discs are only those of the start, with black to move")
+    if np.count_nonzero(discs) == 5 and turn != -1:
+        raise ValueError("othello record: after one move white is to move")
+    if not _connected(discs != 0):
+        raise ValueError("othello record: a disc stands apart, but each was put next to another one")
+    if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
+        raise ValueError(f"othello record: player {forfeit!r} cannot have forfeited at this turn")
+    mine, others = (_pack(jnp.asarray(discs == colour)) for colour in (turn, -turn))
+    s = State(mine, others, jnp.int8((1 - turn) // 2), jnp.int8(-1))
+    if forfeit != -1 and bool(over(s)):
+        raise ValueError("othello record: nobody can have forfeited, as the game is over without it")
+    return s._replace(forfeit=jnp.int8(forfeit))
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def _connected(filled: np.ndarray) -> bool:
+    """Whether all discs hang together with the middle, over edges or corners."""
+    reached = np.zeros((10, 10), bool)
+    reached[4:6, 4:6] = True
+    for _ in range(64):
+        wide = [reached[r : r + 8, c : c + 8] for r in range(3) for c in range(3)]
+        reached[1:9, 1:9] = np.any(wide, axis=0) & filled
+    return bool((reached[1:9, 1:9] == filled).all())
+
+
+def make() -> Game:
+    return Game(
+        name="othello",
+        num_players=2,
+        num_actions=65,
+        max_plies=119,  # 60 discs, and no pass before the first one, after the last one or after another pass
+        # A place and one direction of it belong to one own disc at the end of the run, and to one turned disc next to
+        # the place: with m and n discs there are at most min(8 m, 8 n, 64 - m - n) places, and that is 50 at most.
+        max_legal=50,
+        init=init,
+        step=step,
+        move=move,
+        mask=mask,
+        over=over,
+        player=player,
+        rewards=rewards,
+        observe=observe,
+        symmetries=symmetries(),
+        evaluate=evaluate,
+        show=show,
+        svg=svg,
+        action_name=lambda action: NAMES[int(action)],
+        parse_action=parse_action,
+        to_record=to_record,
+        from_record=from_record,
+    )

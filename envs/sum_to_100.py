@@ -1,0 +1,173 @@
+"""SumTo100: by turns the players add 1 to 10 to a sum; who makes it exactly 100 wins.
+
+Action a adds a + 1. With r the remainder of 100 - sum by 11, adding r is the only winning move, and r = 0 is lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array, Game, Symmetry, forfeit_rewards
+
+LARGEST = 10_000  # targets
+
+
+class State(NamedTuple):
+    total: Array  # int16[], the sum
+    to_move: Array  # int8[], player to move: 0 first, 1 second
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """The rules for one target and largest step, as pure functions on one position."""
+
+    target: int = 100
+    largest: int = 10
+
+    def init(self, key: Array | None = None) -> State:
+        del key  # there is one start position
+        return State(jnp.int16(0), jnp.int8(0), jnp.int8(-1))
+
+    def over(self, s: State) -> Array:
+        return (s.forfeit >= 0) | (s.total == self.target)
+
+    def mask(self, s: State) -> Array:
+        """bool[largest], additions that do not pass the target."""
+        return (jnp.arange(self.largest) < self.target - s.total) & (s.forfeit < 0)
+
+    def player(self, s: State) -> Array:
+        return s.to_move.astype(jnp.int32)
+
+    def move(self, s: State, action: Array | int) -> State:
+        """Position after a legal action."""
+        return State(s.total + jnp.asarray(action, jnp.int16) + jnp.int16(1), 1 - s.to_move, s.forfeit)
+
+    def step(self, s: State, action: Array | int) -> State:
+        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        legal = (self.mask(s) & (jnp.arange(self.largest) == action)).any()
+        forfeit = jnp.where(~self.over(s) & ~legal, s.to_move, s.forfeit)
+        moved = self.move(s, jnp.where(legal, action, 0))
+        return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+
+    def rewards(self, s: State) -> Array:
+        """float32[2]: the one who is to move at the target, or who forfeited, loses."""
+        loser = jnp.where(s.forfeit < 0, s.to_move, s.forfeit)
+        return jnp.where(self.over(s), forfeit_rewards(loser, 2), 0.0)
+
+    def observe(self, s: State) -> Array:
+        """float32[1, target + 1, 1]: 1 at the sum, 0 elsewhere."""
+        return (jnp.arange(self.target + 1) == s.total).astype(jnp.float32)[None, :, None]
+
+    # For people
+
+    def parse_action(self, text: str) -> int:
+        number = text.strip().removeprefix("+")
+        if number not in [str(i + 1) for i in range(self.largest)]:
+            raise ValueError(f"no addition '{text}': want a number from 1 to {self.largest}")
+        return int(number) - 1
+
+    def _status(self, s: State) -> str:
+        if not bool(self.over(s)):
+            return f"{'AB'[int(s.to_move)]} to move"
+        return f"{'AB'[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
+
+    def show(self, s: State) -> str:
+        """Text picture: the sum with a bar, and the player to move or the winner below."""
+        done = int(s.total) * 50 // self.target
+        return f"{int(s.total)} of {self.target}  [{'#' * done}{'.' * (50 - done)}]\n{self._status(s)}"
+
+    def svg(self, s: State) -> str:
+        """Picture as an SVG document: the sum on a bar, and how far the next move may go."""
+        total, reach, scale = int(s.total), int(np.asarray(self.mask(s)).sum()), 480 / self.target
+
+        def bar(start: int, length: int, fill: str) -> str:
+            return f'<rect x="{20 + start * scale}" y="60" width="{length * scale}" height="36" fill="{fill}"/>'
+
+        label = 'y="116" font-size="14" fill="#6b6255"'
+        return (
+            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 130" width="520" height="130" '
+            f'font-family="sans-serif" text-anchor="middle"><title>Sum to {self.target}, {self._status(s)}</title>'
+            f'<rect width="100%" height="100%" fill="#f7f3ea"/>{bar(0, self.target, "#e9dcc0")}'
+            f"{bar(0, total, '#4f86c6')}{bar(total, reach, '#a9cbb5')}"
+            f'<text x="260" y="42" font-size="28" font-weight="bold" fill="#20242a">{total}</text>'
+            f'<text x="20" {label}>0</text><text x="500" {label}>{self.target}</text>'
+            f'<text x="260" {label}>{self._status(s)}</text></svg>'
+        )
+
+    # Records
+
+    def to_record(self, s: State) -> dict[str, Any]:
+        """JSON-ready record: `total`, and `to_move` 1 or -1; `forfeit` stands in it only when somebody did."""
+        record = {"total": int(s.total), "to_move": 1 - 2 * int(s.to_move)}
+        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+
+    def from_record(self, record: dict[str, Any]) -> State:
+        """Position of a record.
+
+        Raises:
+            ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
+                which.
+        """
+        if not isinstance(record, dict):
+            raise ValueError("sum_to_100 record: want an object with named fields")
+        if not {"total", "to_move"} <= set(record) <= {"total", "to_move", "forfeit"}:
+            raise ValueError(
+                f"sum_to_100 record: want the fields total, to_move and perhaps forfeit, not {sorted(record)}"
+            )
+        total, turn, forfeit = record["total"], record["to_move"], record.get("forfeit", -1)
+        if not _is_whole(total, 0, self.target):
+            raise ValueError(f"sum_to_100 record: total must be a whole number from 0 to {self.target}, not {total!r}")
+        if not _is_whole(turn, -1, 1) or turn == 0:
+            raise ValueError(f"sum_to_100 record: to_move must be 1 or -1, not {turn!r}")
+        plies = range(-(-total // self.largest), total + 1)  # that can have made this sum
+        if not any(n % 2 == (1 - turn) // 2 for n in plies):
+            raise ValueError(f"sum_to_100 record: player {(1 - turn) // 2} cannot be to move at a sum of {total}")
+        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
+            raise ValueError(f"sum_to_100 record: player {forfeit!r} cannot have forfeited at this turn")
+        if forfeit != -1 and total == self.target:
+            raise ValueError("sum_to_100 record: nobody can have forfeited, as the game is over without it")
+        return State(jnp.int16(total), jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
+
+
+def _is_whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+
+
+def make(target: int = 100, largest: int = 10) -> Game:
+    """The race to `target`, in which a move adds 1 to `largest`.
+
+    Raises:
+        ValueError: a target not from 2 to 10000, or a largest step not from 1 to the target.
+    """
+    if not 2 <= target <= LARGEST:
+        raise ValueError(f"sum_to_100: target={target} is not from 2 to {LARGEST}")
+    if not 1 <= largest <= target:
+        raise ValueError(f"sum_to_100: largest={largest} is not from 1 to the target, {target}")
+    rules = Rules(target, largest)
+    return Game(
+        name=f"sum_to_100:target={target},largest={largest}",
+        num_players=2,
+        num_actions=largest,
+        max_plies=target,
+        max_legal=largest,
+        init=rules.init,
+        step=rules.step,
+        move=rules.move,
+        mask=rules.mask,
+        over=rules.over,
+        player=rules.player,
+        rewards=rules.rewards,
+        observe=rules.observe,
+        symmetries=(Symmetry("identity", np.arange(largest, dtype=np.int32), lambda x: x, lambda s: s),),
+        show=rules.show,
+        svg=rules.svg,
+        action_name=lambda action: f"+{int(action) + 1}",
+        parse_action=rules.parse_action,
+        to_record=rules.to_record,
+        from_record=rules.from_record,
+    )
