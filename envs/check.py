@@ -239,8 +239,8 @@ def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
     assert (rewards.dtype, rewards.shape) == (np.float32, (game.num_players,))
     planes = jax.eval_shape(lambda: game.observe(game.init()))
     assert (planes.dtype, planes.ndim) == (np.float32, 3)
-    if game.evaluate is not None:
-        value = jax.eval_shape(lambda: game.evaluate(game.init()))
+    if (evaluate := game.evaluate) is not None:
+        value = jax.eval_shape(lambda: evaluate(game.init()))
         assert (value.dtype, value.shape) == (np.float32, ())
 
 
