@@ -280,21 +280,27 @@ def _remembering(s: State, memory: Memory, action: Array) -> Memory:
 
 
 def _repeating(s: State) -> Array:
-    """bool[n, n]: points where a play that is legal otherwise would bring back an earlier board."""
+    """bool[n, n]: points where a play that is legal otherwise would bring back an earlier board.
+
+    The loops have fixed lengths; on CPUs they are many times faster than comparing all pairs at once.
+    """
     assert s.memory is not None
     size, none = s.chain.shape[0], s.chain.size
     chain, near = s.chain.ravel(), _near(size)[:-1]
     keys = jnp.asarray(_keys(size)).reshape(2, 2, none)
     mine, other = jnp.where(s.to_move == 0, keys[:, 0], keys[:, 1]), jnp.where(s.to_move == 0, keys[:, 1], keys[:, 0])
-    # What a play loses from the sum: each chain in atari beside it, counted once.
-    same = chain[:, None] == chain
-    weights = jnp.sum(jnp.where(same, other[:, None], 0), axis=-1, dtype=jnp.uint32)  # of each stone's whole chain
+    # What a play takes from the sum: each chain in atari beside it, counted once.
+    weigh = lambda i, sums: sums + jnp.where(chain == chain[i], other[:, i, None], 0)
+    weights = jax.lax.fori_loop(0, none, weigh, jnp.zeros_like(other), unroll=4)  # of each stone's whole chain
     takes = _board(_sides(s)[1] & s.atari).ravel()[near]
     label = chain[near]
     once = [takes[:, k] & ~(takes[:, :k] & (label[:, :k] == label[:, k : k + 1])).any(-1) for k in range(4)]
     lost = jnp.sum(jnp.where(jnp.stack(once, -1), weights[:, near], 0), axis=-1, dtype=jnp.uint32)
     reached = _hash(s.stones)[:, None] + mine - lost
-    return (reached[:, :, None] == s.memory.hashes[:, None]).all(0).any(-1).reshape(size, size)
+    (low, high), (lows, highs) = reached, s.memory.hashes
+    compare = lambda i, least: jnp.minimum(least, (low ^ lows[i]) | (high ^ highs[i]))  # 0 for the same board
+    least = jax.lax.fori_loop(0, lows.size, compare, jnp.full(none, 2**32 - 1, jnp.uint32), unroll=6)
+    return (least == 0).reshape(size, size)
 
 
 def _hashes(moves: Array, plies: Array, size: int) -> Array:
