@@ -1,4 +1,4 @@
-"""Speed of the Flight of Queen rules beside the way the article writes them, in one run.
+"""Speed of the rules: Flight of Queen beside the way the article writes it, in one run; then every game.
 
 python benchmarks/envs.py
 
@@ -12,6 +12,8 @@ Each figure is the median of several runs taken in turn.
 - `article`: its step, written anew after its description, which judges the action too and has no other form. The mask
   walks outwards in each of the eight directions by a bounded loop, vectorised over directions, and a slide is ripped by
   testing every square of the board in parallel for lying between start and target.
+
+The table of all games counts in the same way; bytes are those of a position with the history that its planes need.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ import jax.numpy as jnp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import envs
 from agents.selfplay import random_action
 from envs import foq
 
@@ -110,7 +113,7 @@ def make_playout(init, mask, step):
     return jax.jit(play)
 
 
-def main() -> None:
+def compare() -> None:
     sides = {
         "ours": make_playout(foq.init, foq.mask, foq.move),
         "ours, checked": make_playout(foq.init, foq.mask, foq.step),
@@ -134,6 +137,28 @@ def main() -> None:
         ratios = [b / a for a, b in zip(taken, times["article"], strict=True)]
         times_article = f"{statistics.median(ratios):5.1f} x article ({min(ratios):.1f} to {max(ratios):.1f})"
         print(f"{name:14s} {rate:12,.0f} steps/s {times_article}   first call {compiling[name]:.1f} s")
+
+
+def every_game() -> None:
+    """Steps per second and bytes of a position; `step`, then `move`."""
+    print(f"\n{'game':44s} {'step':>12s} {'move':>12s}  bytes")
+    for spec in (*envs.list(), "go:size=19"):
+        game, rates = envs.make(spec), []
+        for function in (game.step, game.move):
+            play, taken = make_playout(game.init, game.mask, function), []
+            jax.block_until_ready(play(jax.random.key(0)))
+            for _ in range(REPEATS):
+                start = time.perf_counter()
+                jax.block_until_ready(play(jax.random.key(0)))
+                taken.append(time.perf_counter() - start)
+            rates.append(LANES * STEPS / statistics.median(taken))
+        size = sum(x.nbytes for x in jax.tree.leaves(game.init()))
+        print(f"{game.name:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {size:6d}", flush=True)
+
+
+def main() -> None:
+    compare()
+    every_game()
 
 
 if __name__ == "__main__":
