@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = 26  # rows and columns
@@ -203,7 +204,7 @@ class Rules:
         `forfeit` stands in it only when somebody did."""
         board = np.asarray(self.board(s)).ravel().tolist()
         record = {"board": board, "to_move": 1 - 2 * int(s.to_move)}
-        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+        return records.with_forfeit(record, s.forfeit)
 
     def from_record(self, record: dict[str, Any]) -> State:
         """Position of a record, which has `board` and `to_move`, or in their place `moves`: columns from 0, in order.
@@ -212,29 +213,21 @@ class Rules:
             ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
                 which.
         """
-        if not isinstance(record, dict):
-            raise ValueError("connect_four record: want an object with named fields")
-        fields = set(record) - {"forfeit"}
-        if fields == {"moves"}:
+        records.fields("connect_four", record, ("board", "to_move"), ("moves",))
+        if "moves" in record:
             board = self._played(record["moves"])
             turn = 1 - 2 * (len(record["moves"]) % 2)
-        elif fields == {"board", "to_move"}:
-            board, turn = self._placed(record["board"], record["to_move"])
         else:
-            raise ValueError(
-                f"connect_four record: want board and to_move, or moves, and perhaps forfeit, not {sorted(record)}"
-            )
-        forfeit = record.get("forfeit", -1)
-        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
-            raise ValueError(f"connect_four record: player {forfeit!r} cannot have forfeited at this turn")
-        if forfeit != -1 and (_rows_of(board, self.connect).any() or board.all()):
-            raise ValueError("connect_four record: nobody can have forfeited, as the game is over without it")
+            turn = records.turn("connect_four", record)
+            board = self._placed(record["board"], turn)
+        mover, over = (1 - turn) // 2, lambda: _rows_of(board, self.connect).any() or board.all()
+        forfeit = records.forfeit("connect_four", record, mover, over)
         mine, others = (self.stones(jnp.asarray(board == colour)) for colour in (turn, -turn))
-        return State(mine, others, jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
+        return State(mine, others, jnp.int8(mover), jnp.int8(forfeit))
 
     def _played(self, moves: Any) -> np.ndarray:
         """The board after these columns; refuses what cannot be played."""
-        if not isinstance(moves, list) or not all(_is_whole(c, 0, self.cols - 1) for c in moves):
+        if not isinstance(moves, list) or not all(records.is_whole(c, 0, self.cols - 1) for c in moves):
             raise ValueError(f"connect_four record: moves must be columns from 0 to {self.cols - 1}")
         board = np.zeros((self.rows, self.cols), int)
         for ply, c in enumerate(moves):
@@ -246,14 +239,10 @@ class Rules:
             board[room - 1, c] = 1 - 2 * (ply % 2)
         return board
 
-    def _placed(self, cells: Any, turn: Any) -> tuple[np.ndarray, int]:
+    def _placed(self, cells: Any, turn: int) -> np.ndarray:
         """The board of these cells; refuses what no game leads to."""
-        size = self.rows * self.cols
-        if not isinstance(cells, list) or len(cells) != size or not all(_is_whole(c, -1, 1) for c in cells):
-            raise ValueError(f"connect_four record: board must be {size} cells, each 1, -1 or 0")
-        if not _is_whole(turn, -1, 1) or turn == 0:
-            raise ValueError(f"connect_four record: to_move must be 1 or -1, not {turn!r}")
-        board = np.array(cells, int).reshape(self.rows, self.cols)
+        cells = records.cells("connect_four", "board", cells, self.rows * self.cols)
+        board = np.array(cells).reshape(self.rows, self.cols)
         if board.sum() != (0 if turn == 1 else 1):
             raise ValueError("connect_four record: the numbers of stones do not fit the player to move")
         if ((board[:-1] != 0) & (board[1:] == 0)).any():
@@ -262,7 +251,7 @@ class Rules:
             raise ValueError(f"connect_four record: the player to move has {self.connect} in a row already")
         if not any(_can_be_dropped(earlier) for earlier in self._before(board, turn)):
             raise ValueError("connect_four record: these stones cannot have been dropped in turn, one row at the end")
-        return board, turn
+        return board
 
     def _before(self, board: np.ndarray, turn: int):
         """The boards from which the last move can have led to this one: no row was on them."""
@@ -275,10 +264,6 @@ class Rules:
                 earlier[top, c] = 0
                 if not _rows_of(earlier, self.connect).any():
                     yield earlier
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def _rows_of(board: np.ndarray, length: int) -> np.ndarray:

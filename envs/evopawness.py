@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, with_history
 
 SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes of one cell
@@ -421,6 +422,7 @@ def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
 TYPES = ("", "soldier", "soldier", "knight", "rook", "bishop", "queen", "king")  # by kind
 FIELDS = ("turn", "to_move", "mana", "pieces", "runes")
 PIECE_FIELDS = ("player", "type", "y", "x", "hp", "atk", "step", "active")
+_whole = functools.partial(records.whole, "evopawness")
 
 
 def to_record(s: State) -> dict[str, Any]:
@@ -445,7 +447,7 @@ def to_record(s: State) -> dict[str, Any]:
             if lies
         ],
     }
-    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+    return records.with_forfeit(record, s.forfeit)
 
 
 def from_record(record: dict[str, Any], max_plies: int | None = MAX_PLIES) -> State:
@@ -454,34 +456,30 @@ def from_record(record: dict[str, Any], max_plies: int | None = MAX_PLIES) -> St
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
-    _fields(record, "record", FIELDS, ("forfeit",))
-    turn = _whole(record["turn"], 1, LARGEST_CAP + 1, "turn")
-    if _whole(record["to_move"], 0, 1, "to_move") != turn % 2:
+    records.fields("evopawness", record, FIELDS)
+    turn = _whole("turn", record["turn"], 1, LARGEST_CAP + 1)
+    if _whole("to_move", record["to_move"], 0, 1) != turn % 2:
         raise ValueError("evopawness record: to_move must be 1, Black, in odd turns and 0, White, in even ones")
-    mana = [_whole(m, 0, MAX_MANA, "mana") for m in _list(record["mana"], "mana")]
+    mana = [_whole("mana", m, 0, MAX_MANA) for m in _list(record["mana"], "mana")]
     if len(mana) != 2:
         raise ValueError("evopawness record: mana must be two numbers, White's and Black's")
     arrays = _pieces([_piece(p) for p in _list(record["pieces"], "pieces")])
     runes = _runes(record["runes"], arrays[0])
-    forfeit = _whole(record.get("forfeit", -1), -1, 1, "forfeit")
     cell, kind, hp, atk, steps = map(jnp.asarray, arrays)
     s = State(cell, kind, hp, atk, steps, jnp.asarray(mana, jnp.int8), runes, jnp.int16(turn), jnp.int8(-1))
     lost = np.asarray(_lost(s))
     if lost[1 - turn % 2]:
         raise ValueError("evopawness record: only the player to move can have lost the king or all pawns, and not both")
-    if forfeit not in (-1, turn % 2):
-        raise ValueError(f"evopawness record: player {forfeit} cannot have forfeited at the turn of player {turn % 2}")
-    if forfeit >= 0 and bool(over(s, max_plies)):
-        raise ValueError("evopawness record: nobody can have forfeited, as the game is over without it")
+    forfeit = records.forfeit("evopawness", record, turn % 2, lambda: over(s, max_plies))
     return s._replace(forfeit=jnp.int8(forfeit))
 
 
 def _piece(value: Any) -> tuple[int, tuple[int, ...]]:
     """Player of a piece and its (cell, kind, hp, atk, step)."""
-    _fields(value, "piece", PIECE_FIELDS)
-    side, y, x = (_whole(value[k], 0, top, k) for k, top in (("player", 1), ("y", SIDE - 1), ("x", SIDE - 1)))
-    hp, steps = _whole(value["hp"], 1, MAX_HP, "hp"), _whole(value["step"], 1, MAX_STEP, "step")
-    atk, active = _whole(value["atk"], 1, MAX_ATK, "atk"), value["active"]
+    records.fields("evopawness", value, PIECE_FIELDS, perhaps=(), what="piece")
+    side, y, x = (_whole(k, value[k], 0, top) for k, top in (("player", 1), ("y", SIDE - 1), ("x", SIDE - 1)))
+    hp, steps = _whole("hp", value["hp"], 1, MAX_HP), _whole("step", value["step"], 1, MAX_STEP)
+    atk, active = _whole("atk", value["atk"], 1, MAX_ATK), value["active"]
     if not isinstance(active, bool):
         raise ValueError(f"evopawness record: active must be true or false, not {active!r}")
     if value["type"] not in TYPES[SOLDIER:]:
@@ -520,8 +518,8 @@ def _runes(value: Any, occupied: np.ndarray) -> Array:
     places = {(int(cell) // SIDE, int(cell) % SIDE, RUNES[i]): i for i, cell in enumerate(RUNE_CELLS)}
     lie = np.zeros(3, bool)
     for rune in _list(value, "runes"):
-        _fields(rune, "rune", ("y", "x", "kind"))
-        index = places.get((_whole(rune["y"], 0, 8, "y"), _whole(rune["x"], 0, 8, "x"), str(rune["kind"])))
+        records.fields("evopawness", rune, ("y", "x", "kind"), perhaps=(), what="rune")
+        index = places.get((_whole("y", rune["y"], 0, 8), _whole("x", rune["x"], 0, 8), str(rune["kind"])))
         if index is None or lie[index]:
             raise ValueError("evopawness record: runes lie at (4, 0) atk, (4, 4) hp and (4, 8) step, one of each")
         if RUNE_CELLS[index] in occupied:
@@ -530,22 +528,9 @@ def _runes(value: Any, occupied: np.ndarray) -> Array:
     return jnp.asarray(lie)
 
 
-def _fields(value: Any, what: str, wanted: tuple[str, ...], perhaps: tuple[str, ...] = ()) -> None:
-    if not isinstance(value, dict):
-        raise ValueError(f"evopawness record: a {what} is an object with named fields")
-    if not set(wanted) <= set(value) <= {*wanted, *perhaps}:
-        raise ValueError(f"evopawness record: the fields of a {what} are {', '.join(wanted)}, not {sorted(value)}")
-
-
 def _list(value: Any, field: str) -> list[Any]:
     if not isinstance(value, list):
         raise ValueError(f"evopawness record: {field} must be a list")
-    return value
-
-
-def _whole(value: Any, low: int, high: int, field: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"evopawness record: {field} must be a whole number from {low} to {high}, not {value!r}")
     return value
 
 

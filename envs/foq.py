@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
@@ -328,7 +329,7 @@ def to_record(s: Any, variant: str = "foq") -> dict[str, Any]:
         "queens": np.asarray(s.queens).tolist(),
         "to_move": int(s.to_move),
     }
-    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+    return records.with_forfeit(record, s.forfeit)
 
 
 def from_record(record: dict[str, Any]) -> State:
@@ -348,25 +349,17 @@ def read_record(
     The number of queens must be `right`, which messages call `wanted`. Fields named in `extra` may be there and are not
     looked at.
     """
-    here = f"{variant} record:"
-    if not isinstance(record, dict):
-        raise ValueError(f"{here} want an object with named fields")
-    known, perhaps = {"variant", "rows", "cols", "ripped", "queens", "to_move"}, [*extra, "forfeit"]
-    if not known <= set(record) <= known.union(perhaps):
-        raise ValueError(
-            f"{here} want the fields {sorted(known)} and perhaps {' or '.join(perhaps)}, not {sorted(record)}"
-        )
+    form = ("variant", "rows", "cols", "ripped", "queens", "to_move")
+    records.fields(variant, record, form, perhaps=(*extra, "forfeit"))
     if record["variant"] != variant:
-        raise ValueError(f"{here} variant is '{record['variant']}', not '{variant}'")
-    rows, cols = (whole(record[k], 1, LARGEST, f"{here} {k}") for k in ("rows", "cols"))
-    ripped, queens = (distinct(record[k], rows * cols, f"{here} {k}") for k in ("ripped", "queens"))
+        raise ValueError(f"{variant} record: variant is '{record['variant']}', not '{variant}'")
+    rows, cols = (records.whole(variant, k, record[k], 1, LARGEST) for k in ("rows", "cols"))
+    ripped, queens = (distinct(variant, k, record[k], rows * cols) for k in ("ripped", "queens"))
     if not right(len(queens)) or not set(queens) <= set(ripped):
-        raise ValueError(f"{here} want {wanted}, and every queen on a ripped square")
-    last = max(len(queens), 2) - 1  # a single queen has two players
-    turn = whole(record["to_move"], 0, last, f"{here} to_move")
-    forfeit = whole(record.get("forfeit", -1), -1, last, f"{here} forfeit")
-    if forfeit not in (-1, turn):
-        raise ValueError(f"{here} player {forfeit} cannot have forfeited at the turn of player {turn}")
+        raise ValueError(f"{variant} record: want {wanted}, and every queen on a ripped square")
+    players = max(len(queens), 2)  # a single queen has two
+    turn = records.whole(variant, "to_move", record["to_move"], 0, players - 1)
+    forfeit = records.forfeit(variant, record, turn)
     board = jnp.asarray(np.isin(np.arange(rows * cols), ripped).reshape(rows, cols))
     return State(board, jnp.asarray(queens, jnp.int16), jnp.int8(turn), jnp.int8(forfeit))
 
@@ -378,19 +371,13 @@ def refuse_idle_forfeit(s: State, variant: str = "foq") -> State:
     return s
 
 
-def whole(value: Any, low: int, high: int, field: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{field} must be a whole number from {low} to {high}, not {value!r}")
-    return value
-
-
-def distinct(value: Any, size: int, field: str, what: str = "squares") -> list[int]:
+def distinct(variant: str, field: str, value: Any, size: int, what: str = "squares") -> list[int]:
     """Different whole numbers below `size`; ValueError otherwise, `what` says what they number."""
     if not isinstance(value, list):
-        raise ValueError(f"{field} must be a list of {what}")
-    numbers = [whole(v, 0, size - 1, field) for v in value]
+        raise ValueError(f"{variant} record: {field} must be a list of {what}")
+    numbers = [records.whole(variant, field, v, 0, size - 1) for v in value]
     if len(set(numbers)) < len(numbers):
-        raise ValueError(f"{field} names one of the {what} twice")
+        raise ValueError(f"{variant} record: {field} names one of the {what} twice")
     return numbers
 
 

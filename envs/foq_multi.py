@@ -142,7 +142,7 @@ def from_record(record: dict[str, Any]) -> State:
     """
     base = foq.read_record(record, "foq_multi", "two or more queens", lambda n: 2 <= n <= foq.LARGEST, ["dropped"])
     n = base.queens.shape[0]
-    out = foq.distinct(record.get("dropped", []), n, "foq_multi record: dropped", "players")
+    out = foq.distinct("foq_multi", "dropped", record.get("dropped", []), n, "players")
     if len(out) == n or int(base.to_move) in out:
         raise ValueError(f"foq_multi record: player {base.to_move} is to move and cannot have dropped out")
     loaded = State(*base, jnp.asarray(np.isin(np.arange(n), out)))

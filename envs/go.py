@@ -24,6 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
 
 SMALLEST, LARGEST = 5, 19  # lines
@@ -590,7 +591,7 @@ def to_record(s: State | View, komi: float = 7.5, ko: str = "simple") -> dict[st
     record |= {"passes": int(s.passes), "plies": int(s.plies), "ko_point": int(s.ko)}
     if s.memory is not None:
         record["earlier"] = _boards(np.asarray(s.memory.moves)[: int(s.plies)].tolist(), size)[:-1]
-    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+    return records.with_forfeit(record, s.forfeit)
 
 
 def from_record(record: dict[str, Any]) -> State:
@@ -602,26 +603,21 @@ def from_record(record: dict[str, Any]) -> State:
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
-    if not isinstance(record, dict):
-        raise ValueError("go record: want an object with named fields")
-    brief, ko = {"size", "komi", "ko", "board", "to_move"}, record.get("ko")
-    full = brief | {"passes", "plies", "ko_point"} | ({"earlier"} if ko == "psk" else set())
-    if set(record) - {"forfeit"} not in (brief, full):
-        raise ValueError(f"go record: want the fields {sorted(full)} and perhaps forfeit, not {sorted(record)}")
+    ko = record.get("ko") if isinstance(record, dict) else None
+    brief = ("size", "komi", "ko", "board", "to_move")
+    full = (*brief, "passes", "plies", "ko_point", *(("earlier",) if ko == "psk" else ()))
+    records.fields("go", record, brief, full)
     if ko not in ("simple", "psk"):
         raise ValueError(f"go record: ko must be 'simple' or 'psk', not {ko!r}")
-    size = _whole(record["size"], SMALLEST, LARGEST, "size")
-    board = _read_board(record["board"], size, "board")
+    size = records.whole("go", "size", record["size"], SMALLEST, LARGEST)
+    board = records.cells("go", "board", record["board"], size * size)
     if record["to_move"] not in (1, -1):
         raise ValueError(f"go record: to_move must be 1 or -1, not {record['to_move']!r}")
     chain, atari = _settled(board, size)
     rest = record if "plies" in record else record | _filled(board, record, size)
     plies, passes, point = _check_past(rest, board, size)
-    turn, forfeit = (1 - record["to_move"]) // 2, _whole(record.get("forfeit", -1), -1, 1, "forfeit")
-    if forfeit not in (-1, turn):
-        raise ValueError(f"go record: player {forfeit} cannot have forfeited at the turn of player {turn}")
-    if forfeit >= 0 and (passes == 2 or plies == 2 * size * size):
-        raise ValueError("go record: nobody can have forfeited, as the game is over without it")
+    turn = (1 - record["to_move"]) // 2
+    forfeit = records.forfeit("go", record, turn, lambda: passes == 2 or plies == 2 * size * size)
     cells = np.array(board).reshape(size, size)
     return State(
         stones=_rows(jnp.asarray(np.stack([cells > 0, cells < 0]))),
@@ -636,19 +632,6 @@ def from_record(record: dict[str, Any]) -> State:
     )
 
 
-def _whole(value: Any, low: int, high: int, field: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"go record: {field} must be a whole number from {low} to {high}, not {value!r}")
-    return value
-
-
-def _read_board(board: Any, size: int, field: str) -> list[int]:
-    points = size * size
-    if not isinstance(board, list) or len(board) != points or any(type(c) is not int or abs(c) > 1 for c in board):
-        raise ValueError(f"go record: {field} must be {points} cells, each 1, -1 or 0")
-    return board
-
-
 def _filled(board: list[int], record: dict[str, Any], size: int) -> dict[str, Any]:
     """The fields that a brief record leaves out."""
     moves = _placing(board, record["to_move"])
@@ -658,9 +641,9 @@ def _filled(board: list[int], record: dict[str, Any], size: int) -> dict[str, An
 
 def _check_past(record: dict[str, Any], board: list[int], size: int) -> tuple[int, int, int]:
     """`plies`, `passes` and `ko_point` of a record, which must go together with the stones."""
-    plies = _whole(record["plies"], 0, 2 * size * size, "plies")
-    passes = _whole(record["passes"], 0, min(2, plies), "passes")
-    point = _whole(record["ko_point"], -1, size * size - 1, "ko_point")
+    plies = records.whole("go", "plies", record["plies"], 0, 2 * size * size)
+    passes = records.whole("go", "passes", record["passes"], 0, min(2, plies))
+    point = records.whole("go", "ko_point", record["ko_point"], -1, size * size - 1)
     turn = record["to_move"]
     if plies % 2 != (turn == -1):
         raise ValueError(f"go record: after {plies} moves it is not the turn of {turn}")
@@ -689,7 +672,7 @@ def _read_memory(record: dict[str, Any], board: list[int], size: int) -> Memory:
     earlier, plies, turn = record["earlier"], record["plies"], record["to_move"]
     if not isinstance(earlier, list) or len(earlier) != plies:
         raise ValueError(f"go record: earlier must list the {plies} boards before this one")
-    boards = [*(_read_board(cells, size, "earlier board") for cells in earlier), board]
+    boards = [*(records.cells("go", "earlier board", cells, size * size) for cells in earlier), board]
     moves = _moves_between(boards, size)
     last = next((i for i, point in enumerate(reversed(moves)) if point != size * size), plies)
     if last != record["passes"]:

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
@@ -176,7 +177,7 @@ class Rules:
         it only when somebody did."""
         board = np.asarray(self.board(s)).ravel().tolist()
         record = {"board": board, "to_move": 1 - 2 * int(s.to_move)}
-        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+        return records.with_forfeit(record, s.forfeit)
 
     def from_record(self, record: dict[str, Any]) -> State:
         """Position of a record.
@@ -185,16 +186,9 @@ class Rules:
             ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
                 which.
         """
-        if not isinstance(record, dict):
-            raise ValueError("gomoku record: want an object with named fields")
-        if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
-            raise ValueError(f"gomoku record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
-        cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
-        if not isinstance(cells, list) or len(cells) != self.size**2 or not all(_is_whole(c, -1, 1) for c in cells):
-            raise ValueError(f"gomoku record: board must be {self.size**2} cells, each 1, -1 or 0")
-        if not _is_whole(turn, -1, 1) or turn == 0:
-            raise ValueError(f"gomoku record: to_move must be 1 or -1, not {turn!r}")
-        board = np.array(cells, int).reshape(self.size, self.size)
+        records.fields("gomoku", record, ("board", "to_move"))
+        cells, turn = records.cells("gomoku", "board", record["board"], self.size**2), records.turn("gomoku", record)
+        board = np.array(cells).reshape(self.size, self.size)
         if board.sum() != (0 if turn == 1 else 1):
             raise ValueError("gomoku record: the numbers of stones do not fit the player to move")
         if self._fives(board == turn).any():
@@ -202,12 +196,10 @@ class Rules:
         won = self._fives(board == -turn)
         if won.any() and not self._won_last(board == -turn, won):
             raise ValueError("gomoku record: there was a winning row before the last move, whichever it was")
-        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
-            raise ValueError(f"gomoku record: player {forfeit!r} cannot have forfeited at this turn")
-        if forfeit != -1 and (won.any() or board.all()):
-            raise ValueError("gomoku record: nobody can have forfeited, as the game is over without it")
+        mover = (1 - turn) // 2
+        forfeit = records.forfeit("gomoku", record, mover, lambda: won.any() or board.all())
         mine, others = (self.stones(jnp.asarray(board == colour)) for colour in (turn, -turn))
-        return State(mine, others, jnp.bool_(won.any()), jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
+        return State(mine, others, jnp.bool_(won.any()), jnp.int8(mover), jnp.int8(forfeit))
 
     def _fives(self, board: np.ndarray) -> np.ndarray:
         """bool[S, S]: cells of the winning rows on a board of any colours."""
@@ -232,10 +224,6 @@ class Rules:
             if not self._fives(earlier).any():
                 return True
         return False
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def make(size: int = 15, exact: bool = False) -> Game:

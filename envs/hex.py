@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
@@ -220,7 +221,7 @@ class Rules:
             "to_move": 1 - 2 * int(self.player(s)),
             "plies": int(s.plies),
         }
-        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+        return records.with_forfeit(record, s.forfeit)
 
     def from_record(self, record: dict[str, Any]) -> State:
         """Position of a record; `size`, `swap` and `plies` may be left out, as they follow from the rest.
@@ -229,22 +230,12 @@ class Rules:
             ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
                 which.
         """
-        if not isinstance(record, dict):
-            raise ValueError("hex record: want an object with named fields")
-        if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "size", "swap", "plies", "forfeit"}:
-            raise ValueError(
-                "hex record: want the fields board and to_move and perhaps size, swap, plies and forfeit, "
-                f"not {sorted(record)}"
-            )
+        records.fields("hex", record, ("board", "to_move"), perhaps=("size", "swap", "plies", "forfeit"))
         for field, value in (("size", self.size), ("swap", self.swap)):
             if record.get(field, value) != value:
                 raise ValueError(f"hex record: {field} is {record[field]!r}, not {value!r}")
-        cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
-        if not isinstance(cells, list) or len(cells) != self.cells or not all(_is_whole(c, -1, 1) for c in cells):
-            raise ValueError(f"hex record: board must be {self.cells} cells, each 1, -1 or 0")
-        if not _is_whole(turn, -1, 1) or turn == 0:
-            raise ValueError(f"hex record: to_move must be 1 or -1, not {turn!r}")
-        board = np.array(cells, int).reshape(self.size, self.size)
+        cells, turn = records.cells("hex", "board", record["board"], self.cells), records.turn("hex", record)
+        board = np.array(cells).reshape(self.size, self.size)
         plies = self._plies(board, turn)
         if type(record.get("plies", plies)) is not int or record.get("plies", plies) != plies:
             raise ValueError(f"hex record: plies is {record['plies']!r}, but the stones make it {plies}")
@@ -253,10 +244,7 @@ class Rules:
             raise ValueError("hex record: the player to move has joined the edges already")
         if joined[-turn] and not self._joined_last(board, -turn):
             raise ValueError("hex record: the edges were joined before the last move, whichever it was")
-        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, plies % 2):
-            raise ValueError(f"hex record: player {forfeit!r} cannot have forfeited at this turn")
-        if forfeit != -1 and joined[-turn]:
-            raise ValueError("hex record: nobody can have forfeited, as the game is over without it")
+        forfeit = records.forfeit("hex", record, plies % 2, lambda: joined[-turn])
         return State(jnp.asarray(groups), jnp.int16(plies), jnp.bool_(joined[-turn]), jnp.int8(forfeit))
 
     def _plies(self, board: np.ndarray, turn: int) -> int:
@@ -295,10 +283,6 @@ class Rules:
             if not self._groups(earlier)[1][colour]:
                 return True
         return False
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def make(size: int = 11, swap: bool = True) -> Game:

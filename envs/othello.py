@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 PASS = 64
@@ -245,7 +246,7 @@ def to_record(s: State) -> dict[str, Any]:
     """JSON-ready record: `board` square by square (1 black, -1 white), `to_move` 1 or -1; `forfeit` stands in it only
     when somebody did."""
     record = {"board": np.asarray(board(s)).ravel().tolist(), "to_move": 1 - 2 * int(s.to_move)}
-    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+    return records.with_forfeit(record, s.forfeit)
 
 
 def from_record(record: dict[str, Any]) -> State:
@@ -254,16 +255,9 @@ def from_record(record: dict[str, Any]) -> State:
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
-    if not isinstance(record, dict):
-        raise ValueError("othello record: want an object with named fields")
-    if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
-        raise ValueError(f"othello record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
-    cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
-    if not isinstance(cells, list) or len(cells) != 64 or not all(_is_whole(c, -1, 1) for c in cells):
-        raise ValueError("othello record: board must be 64 squares, each 1, -1 or 0")
-    if not _is_whole(turn, -1, 1) or turn == 0:
-        raise ValueError(f"othello record: to_move must be 1 or -1, not {turn!r}")
-    discs = np.array(cells, np.int8).reshape(8, 8)
+    records.fields("othello", record, ("board", "to_move"))
+    turn, squares = records.turn("othello", record), records.cells("othello", "board", record["board"], 64, "squares")
+    discs = np.array(squares, np.int8).reshape(8, 8)
     if not discs[3:5, 3:5].all():
         raise ValueError("othello record: the four squares in the middle are never empty")
     if np.count_nonzero(discs) == 4 and ((discs != START).any() or turn != 1):
@@ -272,17 +266,10 @@ def from_record(record: dict[str, Any]) -> State:
         raise ValueError("othello record: after one move white is to move")
     if not _connected(discs != 0):
         raise ValueError("othello record: a disc stands apart, but each was put next to another one")
-    if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
-        raise ValueError(f"othello record: player {forfeit!r} cannot have forfeited at this turn")
+    mover = (1 - turn) // 2
     mine, others = (_pack(jnp.asarray(discs == colour)) for colour in (turn, -turn))
-    s = State(mine, others, jnp.int8((1 - turn) // 2), jnp.int8(-1))
-    if forfeit != -1 and bool(over(s)):
-        raise ValueError("othello record: nobody can have forfeited, as the game is over without it")
-    return s._replace(forfeit=jnp.int8(forfeit))
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+    s = State(mine, others, jnp.int8(mover), jnp.int8(-1))
+    return s._replace(forfeit=jnp.int8(records.forfeit("othello", record, mover, lambda: over(s))))
 
 
 def _connected(filled: np.ndarray) -> bool:

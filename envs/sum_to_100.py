@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = 10_000  # targets
@@ -104,7 +105,7 @@ class Rules:
     def to_record(self, s: State) -> dict[str, Any]:
         """JSON-ready record: `total`, and `to_move` 1 or -1; `forfeit` stands in it only when somebody did."""
         record = {"total": int(s.total), "to_move": 1 - 2 * int(s.to_move)}
-        return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+        return records.with_forfeit(record, s.forfeit)
 
     def from_record(self, record: dict[str, Any]) -> State:
         """Position of a record.
@@ -113,29 +114,14 @@ class Rules:
             ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
                 which.
         """
-        if not isinstance(record, dict):
-            raise ValueError("sum_to_100 record: want an object with named fields")
-        if not {"total", "to_move"} <= set(record) <= {"total", "to_move", "forfeit"}:
-            raise ValueError(
-                f"sum_to_100 record: want the fields total, to_move and perhaps forfeit, not {sorted(record)}"
-            )
-        total, turn, forfeit = record["total"], record["to_move"], record.get("forfeit", -1)
-        if not _is_whole(total, 0, self.target):
-            raise ValueError(f"sum_to_100 record: total must be a whole number from 0 to {self.target}, not {total!r}")
-        if not _is_whole(turn, -1, 1) or turn == 0:
-            raise ValueError(f"sum_to_100 record: to_move must be 1 or -1, not {turn!r}")
+        records.fields("sum_to_100", record, ("total", "to_move"))
+        total = records.whole("sum_to_100", "total", record["total"], 0, self.target)
+        mover = (1 - records.turn("sum_to_100", record)) // 2
         plies = range(-(-total // self.largest), total + 1)  # that can have made this sum
-        if not any(n % 2 == (1 - turn) // 2 for n in plies):
-            raise ValueError(f"sum_to_100 record: player {(1 - turn) // 2} cannot be to move at a sum of {total}")
-        if not _is_whole(forfeit, -1, 1) or forfeit not in (-1, (1 - turn) // 2):
-            raise ValueError(f"sum_to_100 record: player {forfeit!r} cannot have forfeited at this turn")
-        if forfeit != -1 and total == self.target:
-            raise ValueError("sum_to_100 record: nobody can have forfeited, as the game is over without it")
-        return State(jnp.int16(total), jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
-
-
-def _is_whole(value: Any, low: int, high: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        if not any(n % 2 == mover for n in plies):
+            raise ValueError(f"sum_to_100 record: player {mover} cannot be to move at a sum of {total}")
+        forfeit = records.forfeit("sum_to_100", record, mover, lambda: total == self.target)
+        return State(jnp.int16(total), jnp.int8(mover), jnp.int8(forfeit))
 
 
 def make(target: int = 100, largest: int = 10) -> Game:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 # Cells of the eight lines.
@@ -131,7 +132,7 @@ def svg(s: State, cell: int = 64) -> str:
 def to_record(s: State) -> dict[str, Any]:
     """JSON-ready record: `board` cell by cell, `to_move` 1 or -1; `forfeit` stands in it only when somebody did."""
     record = {"board": np.asarray(s.board).ravel().tolist(), "to_move": 1 - 2 * int(s.to_move)}
-    return record | ({"forfeit": int(s.forfeit)} if s.forfeit >= 0 else {})
+    return records.with_forfeit(record, s.forfeit)
 
 
 def from_record(record: dict[str, Any]) -> State:
@@ -140,24 +141,16 @@ def from_record(record: dict[str, Any]) -> State:
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
     """
-    if not isinstance(record, dict):
-        raise ValueError("tictactoe record: want an object with named fields")
-    if not {"board", "to_move"} <= set(record) <= {"board", "to_move", "forfeit"}:
-        raise ValueError(f"tictactoe record: want the fields board, to_move and perhaps forfeit, not {sorted(record)}")
-    cells, turn, forfeit = record["board"], record["to_move"], record.get("forfeit", -1)
-    if not isinstance(cells, list) or len(cells) != 9 or any(c not in (-1, 0, 1) for c in cells):
-        raise ValueError("tictactoe record: board must be nine cells, each 1, -1 or 0")
-    if turn not in (1, -1):
-        raise ValueError(f"tictactoe record: to_move must be 1 or -1, not {turn!r}")
+    records.fields("tictactoe", record, ("board", "to_move"))
+    cells = records.cells("tictactoe", "board", record["board"], 9)
+    turn = records.turn("tictactoe", record)
     if sum(cells) != (0 if turn == 1 else 1):
         raise ValueError("tictactoe record: the numbers of stones do not fit the player to move")
-    if forfeit not in (-1, (1 - turn) // 2):
-        raise ValueError(f"tictactoe record: player {forfeit!r} cannot have forfeited at this turn")
     lines = np.array(cells)[LINES].sum(-1)
     if turn * 3 in lines:
         raise ValueError("tictactoe record: the player to move has three in a row already")
-    if forfeit != -1 and (turn * -3 in lines or 0 not in cells):
-        raise ValueError("tictactoe record: nobody can have forfeited, as the game is over without it")
+    ended = turn * -3 in lines or 0 not in cells
+    forfeit = records.forfeit("tictactoe", record, (1 - turn) // 2, lambda: ended)
     board = jnp.asarray(cells, jnp.int8).reshape(3, 3)
     return State(board, jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
 

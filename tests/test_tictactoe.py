@@ -69,9 +69,9 @@ START = {"board": [0] * 9, "to_move": 1}
 REFUSED = {
     "no board": ({"to_move": 1}, "fields"),
     "unknown field": (START | {"plies": 0}, "fields"),
-    "eight cells": (START | {"board": [0] * 8}, "nine cells"),
-    "board as text": (START | {"board": "." * 9}, "nine cells"),
-    "strange stone": (START | {"board": [2, -1, -1, 0, 0, 0, 0, 0, 0]}, "nine cells"),
+    "eight cells": (START | {"board": [0] * 8}, "9 cells"),
+    "board as text": (START | {"board": "." * 9}, "9 cells"),
+    "strange stone": (START | {"board": [2, -1, -1, 0, 0, 0, 0, 0, 0]}, "9 cells"),
     "nobody to move": (START | {"to_move": 0}, "to_move"),
     "wrong turn": (START | {"to_move": -1}, "numbers of stones"),
     "two stones too many": (START | {"board": [1, 1, 0, 0, 0, 0, 0, 0, 0]}, "numbers of stones"),
