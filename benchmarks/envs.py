@@ -1,6 +1,6 @@
-"""Speed of the rules: Flight of Queen beside the way the article writes it, in one run; then every game.
+"""Speed of the rules: Flight of Queen beside the way the article writes it, games beside pgx, then every game.
 
-python benchmarks/envs.py
+python benchmarks/envs.py [foq] [pgx] [games]        (all three without an argument; pgx needs the pgx library)
 
 How it is counted: 1024 lanes play uniformly random legal moves, a finished game restarts in its lane, and one step of
 one lane counts 1, whatever is in it: the choice of a move, the step, the next legal mask, the test for the end and the
@@ -13,11 +13,16 @@ Each figure is the median of several runs taken in turn.
   walks outwards in each of the eight directions by a bounded loop, vectorised over directions, and a slide is ripped by
   testing every square of the board in parallel for lying between start and target.
 
+Beside pgx: its `step` makes the legal mask and the observation too, and keeps both in its state, so its figure is given
+with them and once more with the observation left out of the loop, where the compiler drops it. `first call` is the time
+to compile the step and the mask for 1024 lanes, bytes are those of one position.
+
 The table of all games counts in the same way; bytes are those of a position with the history that its planes need.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import sys
 import time
@@ -30,6 +35,7 @@ import jax.numpy as jnp
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
+from agents import cli
 from agents.selfplay import random_action
 from envs import foq
 
@@ -91,8 +97,9 @@ def walk_init() -> Board:
     return Board(ripped, jnp.array([[0, 0], [7, 8]]), jnp.int32(0))
 
 
-def make_playout(init, mask, step):
-    """(key) -> number of games ended and moves made, over `STEPS` steps of `LANES` lanes."""
+def make_playout(init, mask, step, over=None):
+    """(key) -> number of games ended, over `STEPS` steps of `LANES` lanes; without `over` a game ends where the mask
+    is empty."""
 
     def play(key):
         fresh = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), init())
@@ -102,7 +109,7 @@ def make_playout(init, mask, step):
             states, legal, ended = carry
             states = jax.vmap(step)(states, random_action(key, legal))
             legal = jax.vmap(mask)(states)
-            done = ~legal.any(-1)
+            done = jax.vmap(over)(states) if over else ~legal.any(-1)
             pick = lambda new, old: jnp.where(done.reshape(-1, *[1] * (old.ndim - 1)), new, old)
             states = jax.tree.map(pick, fresh, states)
             return (states, pick(at_start, legal), ended + done.sum()), None
@@ -113,52 +120,127 @@ def make_playout(init, mask, step):
     return jax.jit(play)
 
 
-def compare() -> None:
+def take_turns(sides: dict[str, Any], repeats: int = REPEATS) -> dict[str, list[float]]:
+    """Seconds of every side's run, each side once in every round, after a first round that does not count."""
+    times: dict[str, list[float]] = {name: [] for name in sides}
+    for turn in range(repeats + 1):
+        for name, play in sides.items():
+            start = time.perf_counter()
+            jax.block_until_ready(play(jax.random.key(0)))
+            if turn:
+                times[name].append(time.perf_counter() - start)
+    return times
+
+
+def ratio(slower: list[float], quicker: list[float]) -> str:
+    """Median and range of the ratio, round by round."""
+    ratios = [a / b for a, b in zip(slower, quicker, strict=True)]
+    return f"{statistics.median(ratios):5.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
+
+
+def rate(taken: list[float]) -> float:
+    return LANES * STEPS / statistics.median(taken)
+
+
+def beside_article() -> None:
     sides = {
         "ours": make_playout(foq.init, foq.mask, foq.move),
         "ours, checked": make_playout(foq.init, foq.mask, foq.step),
         "article": make_playout(walk_init, walk_mask, walk_step),
     }
-    key = jax.random.key(0)
-    games, times, compiling = {}, {name: [] for name in sides}, {}
-    for name, play in sides.items():
-        start = time.perf_counter()
-        games[name] = int(play(key))
-        compiling[name] = time.perf_counter() - start
+    games = {name: int(play(jax.random.key(0))) for name, play in sides.items()}
     assert len(set(games.values())) == 1, f"the sides do not play the same games: {games}"
-    for _ in range(REPEATS):
-        for name, play in sides.items():
-            start = time.perf_counter()
-            jax.block_until_ready(play(key))
-            times[name].append(time.perf_counter() - start)
-    print(f"foq 8x9, {LANES} lanes, {jax.devices()[0].device_kind}, {games['ours']} games, median of {REPEATS}")
+    times = take_turns(sides)
+    print(f"foq 8x9, {games['ours']} games")
     for name, taken in times.items():
-        rate = LANES * STEPS / statistics.median(taken)
-        ratios = [b / a for a, b in zip(taken, times["article"], strict=True)]
-        times_article = f"{statistics.median(ratios):5.1f} x article ({min(ratios):.1f} to {max(ratios):.1f})"
-        print(f"{name:14s} {rate:12,.0f} steps/s {times_article}   first call {compiling[name]:.1f} s")
+        print(f"{name:14s} {rate(taken):12,.0f} steps/s, times the article's {ratio(times['article'], taken)}")
+
+
+# Ours beside the pgx game of the same rules, as far as the two agree (docs/rules_compared.md).
+PGX: dict[str, Any] = {
+    "tictactoe": "tic_tac_toe",
+    "connect_four": "connect_four",
+    "othello": "othello",
+    "hex:size=11": "hex",
+    "go:size=9": "go_9x9",
+    "go:size=9,ko=psk": "go_9x9",
+    "go:size=19": "go_19x19",
+    "go:size=19,ko=psk": "go_19x19",
+}
+
+
+def first_call(step, mask, states, legal) -> float:
+    """Seconds to compile a step and the mask after it for all lanes."""
+
+    def both(states, actions):
+        states = jax.vmap(step)(states, actions)
+        return states, jax.vmap(mask)(states)
+
+    jax.clear_caches()
+    actions = random_action(jax.random.key(0), legal)
+    start = time.perf_counter()
+    jax.jit(both).lower(states, actions).compile()
+    return time.perf_counter() - start
+
+
+def unseen_by(state: Any) -> Any:
+    """A state of pgx without its observation."""
+    return state.replace(observation=jnp.zeros(0))
+
+
+def beside_pgx() -> None:
+    """Our `step`, which judges every action as pgx's does, and our `move` beside pgx."""
+    import pgx
+
+    print(f"\nbeside pgx {pgx.__version__}: steps/s; ratios to pgx with and without its observation")
+    print(f"{'game':32s} {'step':>11s} {'move':>11s} {'pgx':>11s} {'unseen':>11s}  {'step/pgx':24s} {'step/unseen':24s}"
+          f" {'bytes':>11s} {'first call':>14s}")  # fmt: skip
+    for spec, name in PGX.items():
+        game, env = envs.make(spec), pgx.make(name)
+        first: Any = env.init(jax.random.key(0))
+        unseen = unseen_by(first)
+        legal, over = (lambda s: s.legal_action_mask), (lambda s: s.terminated | s.truncated)
+        blind = lambda s, a, step=env.step: unseen_by(step(s, a))
+        sides = {
+            "step": make_playout(game.init, game.mask, game.step),
+            "move": make_playout(game.init, game.mask, game.move),
+            "pgx": make_playout(lambda first=first: first, legal, env.step, over),
+            "unseen": make_playout(lambda unseen=unseen: unseen, legal, blind, over),
+        }
+        times = take_turns(sides, repeats=3 if "19" in spec else REPEATS)
+        compiled = []
+        for start, mask, step in ((game.init(), game.mask, game.step), (first, legal, env.step)):
+            lanes = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), start)
+            compiled.append(first_call(step, mask, lanes, jax.vmap(mask)(lanes)))
+        sizes = [sum(x.nbytes for x in jax.tree.leaves(s)) for s in (game.init(), first)]
+        rates = " ".join(f"{rate(taken):11,.0f}" for taken in times.values())
+        print(f"{game.name:32s} {rates}  {ratio(times['pgx'], times['step']):24s} "
+              f"{ratio(times['unseen'], times['step']):24s} {sizes[0]:5d} {sizes[1]:5d} "
+              f"{compiled[0]:6.2f} {compiled[1]:6.2f} s", flush=True)  # fmt: skip
 
 
 def every_game() -> None:
     """Steps per second and bytes of a position; `step`, then `move`."""
     print(f"\n{'game':44s} {'step':>12s} {'move':>12s}  bytes")
     for spec in (*envs.list(), "go:size=19"):
-        game, rates = envs.make(spec), []
-        for function in (game.step, game.move):
-            play, taken = make_playout(game.init, game.mask, function), []
-            jax.block_until_ready(play(jax.random.key(0)))
-            for _ in range(REPEATS):
-                start = time.perf_counter()
-                jax.block_until_ready(play(jax.random.key(0)))
-                taken.append(time.perf_counter() - start)
-            rates.append(LANES * STEPS / statistics.median(taken))
+        game = envs.make(spec)
+        sides = {name: make_playout(game.init, game.mask, f) for name, f in (("step", game.step), ("move", game.move))}
+        rates = [rate(taken) for taken in take_turns(sides).values()]
         size = sum(x.nbytes for x in jax.tree.leaves(game.init()))
         print(f"{game.name:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {size:6d}", flush=True)
 
 
+PARTS = {"foq": beside_article, "pgx": beside_pgx, "games": every_game}
+
+
 def main() -> None:
-    compare()
-    every_game()
+    with cli.errors():
+        unknown = set(sys.argv[1:]) - set(PARTS)
+        if unknown:
+            raise ValueError(f"unknown part {', '.join(sorted(unknown))}; known: {', '.join(PARTS)}")
+    print(f"{LANES} lanes, {jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()
 
 
 if __name__ == "__main__":

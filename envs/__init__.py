@@ -1,6 +1,7 @@
 """Registry of games: `make("foq:rows=6,cols=7")` gives the `Game` record, one object for each canonical name.
 
-A file of your own is a game too: `make("path/to/my_game.py:size=5")`, where it has a `make` like the games here.
+A file of your own is a game too: `make("path/to/my_game.py:size=5")`, where it has a `make` like the games here. So are
+the games of the pgx library, where it is installed: `make("pgx:chess")`.
 """
 
 from __future__ import annotations
@@ -10,9 +11,23 @@ import dataclasses
 import importlib.util
 import inspect
 import pathlib
+import types
 from typing import Any
 
-from envs import connect_four, evopawness, foq, foq_multi, foq_single, go, gomoku, hex, othello, sum_to_100, tictactoe
+from envs import (
+    connect_four,
+    evopawness,
+    foq,
+    foq_multi,
+    foq_single,
+    go,
+    gomoku,
+    hex,
+    othello,
+    pgx_bridge,
+    sum_to_100,
+    tictactoe,
+)
 from envs.game import Game, Symmetry
 
 __all__ = ["Game", "Symmetry", "list", "make"]
@@ -52,7 +67,9 @@ def _parse_value(text: str, default: Any) -> Any:
 
 
 def _split(spec: str) -> tuple[str, str]:
-    """Name and options of a spec; the name of an own game ends in .py and may hold colons."""
+    """Name and options of a spec; the name of an own game ends in .py and may hold colons, pgx:ID has no options."""
+    if spec.startswith("pgx:"):
+        return spec, ""
     at = spec.find(".py:") + 3 if ".py:" in spec else len(spec) if spec.endswith(".py") else spec.find(":")
     return (spec, "") if at < 0 else (spec[:at], spec[at + 1 :])
 
@@ -65,8 +82,11 @@ def _module(name: str) -> Any:
     """
     if name in _MODULES:
         return _MODULES[name]
+    if name.startswith("pgx:"):
+        return types.SimpleNamespace(make=lambda: pgx_bridge.from_pgx(name.removeprefix("pgx:")))
     if not name.endswith(".py"):
-        raise ValueError(f"unknown game '{name}'; known games: {', '.join(list())}, or a file path/to/my_game.py")
+        known = f"{', '.join(list())}, pgx:ID with the pgx library, or a file path/to/my_game.py"
+        raise ValueError(f"unknown game '{name}'; known games: {known}")
     if name in _own:
         return _own[name]
     path = pathlib.Path(name)

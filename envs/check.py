@@ -24,6 +24,7 @@ from envs.game import Game
 
 LANES = 64  # games played at random
 SAMPLE = 48  # positions that are looked at closely
+BYTES = 2**30  # for the positions after every action in all of them; fewer are looked at where they would take more
 AFTER = 3  # plies after the longest possible game
 
 
@@ -59,9 +60,11 @@ class Bench:
         size = game.num_actions
         outside = [-1, -2, -size, -size - 1, size, size + 7, 2**31 - 1, -(2**31)]
         self.codes = np.array([*range(size), *outside], np.int32)
+        position = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(jax.eval_shape(game.init)))
+        self.looked_at = int(np.clip(BYTES // (2 * len(self.codes) * position), 8, SAMPLE))
         self.facts_of_one = jax.jit(self.facts)
         self.facts_of_many = jax.jit(jax.vmap(self.facts))
-        self.after = jax.jit(jax.vmap(self.after_every_code))
+        self.after = jax.jit(lambda states: jax.lax.map(self.after_every_code, states))
 
     @functools.cached_property
     def plies(self) -> Ply:
@@ -106,8 +109,8 @@ class Bench:
         """Positions of every stage, the first and a finished one among them, each with the action taken there."""
         plies, lanes = self.plies.over.shape
         last = int((~self.plies.over).sum(0).max())
-        ply = np.linspace(0, min(last + 1, plies - 1), SAMPLE).astype(int)
-        lane = np.arange(SAMPLE) % lanes
+        ply = np.linspace(0, min(last + 1, plies - 1), self.looked_at).astype(int)
+        lane = np.arange(self.looked_at) % lanes
         return jax.tree.map(lambda x: x[ply, lane], (self.plies.state, self.plies.action))
 
     @property
@@ -249,7 +252,7 @@ def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
 
 @rule
 def compiled_equals_plain(bench: Bench) -> None:
-    for i in (0, SAMPLE // 2, SAMPLE - 1):
+    for i in (0, bench.looked_at // 2, bench.looked_at - 1):
         s, action = jax.tree.map(jnp.asarray, at((bench.sample, bench.actions), i))
         close(bench.facts_of_one(s, action), bench.facts(s, action))
 
@@ -257,7 +260,7 @@ def compiled_equals_plain(bench: Bench) -> None:
 @rule
 def batched_equals_looped(bench: Bench) -> None:
     many = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
-    for i in range(0, SAMPLE, 4):
+    for i in range(0, bench.looked_at, 4):
         close(at(many, i), jax.device_get(bench.facts_of_one(at(bench.sample, i), bench.actions[i])))
 
 
@@ -369,8 +372,9 @@ def forfeited_games_stand_still_whatever_the_action(bench: Bench) -> None:
     facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
     # By turns a code that is just not legal here, where there is one, and a code out of range.
     size = bench.game.num_actions
-    inside = (np.arange(SAMPLE) % 2 == 1) & ~facts.mask.all(-1)
-    forfeited = at(after[0], (np.arange(SAMPLE), np.where(inside, facts.mask.argmin(-1), size)))
+    places = np.arange(bench.looked_at)
+    inside = (places % 2 == 1) & ~facts.mask.all(-1)
+    forfeited = at(after[0], (places, np.where(inside, facts.mask.argmin(-1), size)))
     stepped, _, over, rewards = jax.device_get(bench.after(forfeited))
     assert over.all()
     fixed(forfeited, stepped, bench.codes)

@@ -43,19 +43,18 @@ def programs():
 
 
 @pytest.mark.parametrize("name", list(programs()))
-def test_lowers_for_tpu(name, capsys):
+def test_lowers_for_tpu(name, record_property):
     function, arguments = programs()[name]
     text = jax.export.export(jax.jit(function), platforms=["tpu"])(*arguments).mlir_module()
     scatters, gathers = (text.count(f"stablehlo.{kind}") for kind in ("scatter", "gather"))
-    with capsys.disabled():
-        print(f"\n  tpu program {name:14s} scatters {scatters:3d}  gathers {gathers:3d}", end="")
+    record_property("report", f"tpu program {name:14s} scatters {scatters:3d}  gathers {gathers:3d}")
     assert "module @" in text
     if name in ("step", "observe"):
         assert scatters == 0  # rules are tables and selects: scattered writes are slow on a TPU
 
 
 @pytest.mark.parametrize("name", envs.list())
-def test_rules_lower_for_tpu(name, capsys):
+def test_rules_lower_for_tpu(name, record_property):
     """Rules of every game; scattered writes are slow on a TPU, so none may appear where today there are none."""
     game = envs.make(name)
     states = jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(16))
@@ -67,7 +66,6 @@ def test_rules_lower_for_tpu(name, capsys):
     ):
         text = jax.export.export(jax.jit(function), platforms=["tpu"])(*arguments).mlir_module()
         counts[part] = text.count("stablehlo.scatter"), text.count("stablehlo.gather")
-    with capsys.disabled():
-        said = "  ".join(f"{part} {scatters}/{gathers}" for part, (scatters, gathers) in counts.items())
-        print(f"\n  tpu rules {name:14s} scatters/gathers: {said}", end="")
+    said = "  ".join(f"{part} {scatters}/{gathers}" for part, (scatters, gathers) in counts.items())
+    record_property("report", f"tpu rules {name:16s} scatters/gathers: {said}")
     assert sum(scatters for scatters, _ in counts.values()) == 0

@@ -1,0 +1,239 @@
+"""Games of the pgx library as games of ours, and games of ours as pgx environments.
+
+`envs.make("pgx:chess")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
+Hardware-accelerated parallel game simulators for reinforcement learning"), which has to be installed. pgx hands out
+seats by lot; here player 0 always makes the first move. Action codes are pgx's own, in chess and shogi seen by the
+mover. `to_pgx(game)` goes the other way.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from typing import Any, NamedTuple
+
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs import records
+from envs.game import Array, Game, Symmetry, forfeit_rewards
+
+# Deterministic games of perfect information for two players: longest game in plies, most legal actions (None: as many
+# as there are codes). The lengths are those at which pgx ends a game; Othello counts a pass after every move. Chess:
+# the known largest number of moves in a legal position; Gardner's chess: ten pieces with at most 16 moves each.
+GAMES: dict[str, tuple[int, int | None]] = {
+    "animal_shogi": (256, None),
+    "chess": (512, 218),
+    "connect_four": (42, None),
+    "gardner_chess": (256, 160),
+    "go_19x19": (722, None),
+    "go_9x9": (162, None),
+    "hex": (122, None),
+    "othello": (122, None),
+    "shogi": (512, 593),
+    "tic_tac_toe": (9, None),
+}
+
+
+class Position(NamedTuple):
+    leaves: tuple[Array, ...]  # those of pgx's state, but for the observation, which follows from the others
+    forfeit: Array  # int8[], who ended the game by an illegal action, or -1
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("pgx")
+    except ImportError:
+        raise ValueError("games named pgx:... need the pgx library, which is not installed: pip install pgx") from None
+
+
+def from_pgx(name: str) -> Game:
+    """The pgx game of that id, such as "chess".
+
+    Raises:
+        ValueError: pgx is not installed, or the id is not one of `GAMES`.
+    """
+    if name not in GAMES:
+        known = ", ".join(f"pgx:{known}" for known in GAMES)
+        raise ValueError(f"unknown game 'pgx:{name}'; of the pgx library there are: {known}")
+    env = _library().make(name)
+    max_plies, max_legal = GAMES[name]
+    # The seats follow from the key alone: one that lets player 0 begin.
+    key = next(k for k in map(jax.random.PRNGKey, range(64)) if env.init(k).current_player == 0)
+    first = jax.tree.map(np.asarray, env.init(key))
+    leaves, structure = jax.tree.flatten(first.replace(observation=None), is_leaf=lambda x: x is None)
+    seen = next(i for i, leaf in enumerate(leaves) if leaf is None)
+    num_actions = len(first.legal_action_mask)
+
+    def pack(state: Any, forfeit: Any) -> Position:
+        return Position(tuple(leaf for i, leaf in enumerate(jax.tree.leaves(state)) if i != seen), forfeit)
+
+    def unpack(s: Position) -> Any:
+        return jax.tree.unflatten(structure, (*s.leaves[:seen], np.zeros(0), *s.leaves[seen:]))
+
+    def init(key: Array | None = None) -> Position:
+        return jax.tree.map(jnp.asarray, pack(first, np.int8(-1)))
+
+    def over(s: Position) -> Array:
+        state = unpack(s)
+        return state.terminated | state.truncated | (s.forfeit >= 0)
+
+    def mask(s: Position) -> Array:
+        return unpack(s).legal_action_mask & ~over(s)
+
+    def move(s: Position, a: Any) -> Position:
+        moved = pack(env.step(unpack(s), jnp.asarray(a).astype(jnp.int32)), s.forfeit)  # some demand 32 bits
+        return jax.tree.map(lambda old, new: jnp.where(over(s), old, new), s, moved)
+
+    def step(s: Position, a: Any) -> Position:
+        inside = jnp.clip(a, 0, num_actions - 1)
+        legal = (inside == a) & mask(s)[inside]
+        moved = jax.tree.map(lambda old, new: jnp.where(legal, new, old), s, move(s, inside))
+        return moved._replace(forfeit=jnp.where(legal | over(s), s.forfeit, player(s)).astype(jnp.int8))
+
+    def player(s: Position) -> Array:
+        return unpack(s).current_player.astype(jnp.int32)
+
+    def rewards(s: Position) -> Array:
+        result = jnp.where(over(s), unpack(s).rewards, 0.0)
+        return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), result).astype(jnp.float32)
+
+    def show(s: Position) -> str:
+        if over(s):
+            return f"{name}: over, rewards {rewards(s).tolist()}"
+        legal = np.flatnonzero(mask(s))
+        return f"{name}: player {int(player(s))} to move, legal: {' '.join(map(str, legal))}"
+
+    def to_record(s: Position) -> dict[str, Any]:
+        return records.with_forfeit({"pgx": name, "leaves": [np.asarray(x).tolist() for x in s.leaves]}, s.forfeit)
+
+    def from_record(record: dict[str, Any]) -> Position:
+        return _from_record(record, name, init())
+
+    return Game(
+        name=f"pgx:{name}",
+        num_players=2,
+        num_actions=num_actions,
+        max_plies=max_plies,
+        max_legal=max_legal or num_actions,
+        init=init,
+        step=step,
+        move=move,
+        mask=mask,
+        over=over,
+        player=player,
+        rewards=rewards,
+        observe=lambda s: env.observe(unpack(s)).astype(jnp.float32),
+        symmetries=(Symmetry("identity", np.arange(num_actions, dtype=np.int32), lambda x: x, lambda s: s),),
+        show=show,
+        svg=lambda s: unpack(s).to_svg(),
+        action_name=str,
+        parse_action=lambda text: _parse_action(text, num_actions),
+        to_record=to_record,
+        from_record=from_record,
+    )
+
+
+def _parse_action(text: str, num_actions: int) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < num_actions):
+        raise ValueError(f"action '{text}': want a code from 0 to {num_actions - 1}")
+    return int(text)
+
+
+def _from_record(record: Any, name: str, like: Position) -> Position:
+    """A position from what `to_record` gave. The form is checked; pgx has no test for an impossible position."""
+    if not isinstance(record, dict) or record.get("pgx") != name or not isinstance(record.get("leaves"), list):
+        raise ValueError(f"record: want an object with pgx = '{name}' and leaves, a list of arrays")
+    if len(record["leaves"]) != len(like.leaves):
+        raise ValueError(f"leaves: want {len(like.leaves)} arrays, not {len(record['leaves'])}")
+    forfeit, leaves = record.get("forfeit", -1), []
+    if forfeit not in (-1, 0, 1):
+        raise ValueError(f"forfeit: want -1, 0 or 1, not {forfeit}")
+    for i, (given, want) in enumerate(zip(record["leaves"], like.leaves, strict=True)):
+        try:
+            exact = np.asarray(given)
+            leaf = exact.astype(want.dtype)
+        except (ValueError, TypeError, OverflowError):
+            raise ValueError(f"leaves[{i}]: want an array of {want.dtype}") from None
+        if leaf.shape != want.shape or not np.array_equal(leaf, exact):
+            raise ValueError(f"leaves[{i}]: want {want.dtype} values of shape {list(want.shape)}")
+        leaves.append(jnp.asarray(leaf))
+    return Position(tuple(leaves), jnp.int8(forfeit))
+
+
+@functools.cache
+def to_pgx(game: Game) -> Any:
+    """A two-player game of ours as a `pgx.Env`; who begins is drawn by lot, as in pgx's own games.
+
+    Raises:
+        ValueError: pgx is not installed, or the game is not for two players.
+    """
+    pgx = _library()
+    if game.num_players != 2:
+        raise ValueError(f"{game.name}: only a game for two players becomes a pgx environment")
+
+    @flax.struct.dataclass
+    class State(pgx.State):
+        current_player: Array
+        observation: Array
+        rewards: Array
+        terminated: Array
+        truncated: Array
+        legal_action_mask: Array
+        _step_count: Array
+        _position: Any  # ours
+        _second: Array  # int32[], the pgx player who is our player 1
+
+        @property
+        def env_id(self) -> str:
+            return game.name
+
+    class Env(pgx.Env):
+        def _state(self, position: Any, second: Array, count: Array) -> Any:
+            rewards = game.rewards(position)
+            return State(
+                current_player=jnp.where(second == 1, game.player(position), 1 - game.player(position)),
+                observation=jnp.zeros(self.observation_shape, jnp.float32),
+                rewards=jnp.where(second == 1, rewards, rewards[::-1]),
+                terminated=game.over(position),
+                truncated=jnp.array(False),
+                legal_action_mask=game.mask(position),
+                _step_count=count,
+                _position=position,
+                _second=second,
+            )
+
+        def _init(self, key: Array) -> Any:
+            start_key, seat_key = jax.random.split(key)
+            second = jax.random.bernoulli(seat_key).astype(jnp.int32)
+            return self._state(game.init(start_key), second, jnp.int32(0))
+
+        def _step(self, state: Any, action: Array, key: Array) -> Any:
+            return self._state(game.move(state._position, action), state._second, state._step_count)
+
+        def _observe(self, state: Any, player_id: Array) -> Array:
+            return game.observe(state._position)
+
+        @property
+        def id(self) -> str:
+            return game.name
+
+        @property
+        def version(self) -> str:
+            return "1"
+
+        @property
+        def num_players(self) -> int:
+            return 2
+
+        @property
+        def num_actions(self) -> int:
+            return game.num_actions
+
+        @property
+        def observation_shape(self) -> tuple[int, ...]:
+            return jax.eval_shape(lambda: game.observe(game.init())).shape
+
+    return Env()
