@@ -13,7 +13,8 @@ import jax.numpy as jnp
 from agents import checkpoint, tree_search
 from agents.network import make_network
 from agents.search import ILLEGAL, make_evaluate, make_recurrent, make_search
-from agents.selfplay import legal_slots, random_action
+from agents.selfplay import random_action
+from agents.slots import legal_slots
 from agents.tree_search import mctx
 from envs.game import Array, Game
 

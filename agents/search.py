@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from agents import tree_search
 from agents.config import Config
 from agents.network import Network
+from agents.slots import at_slots, from_slots, legal_slots
 from agents.tree_search import mctx
 from envs.game import Array, Game
 
@@ -29,6 +30,7 @@ class SearchResult(NamedTuple):
     raw_value: Array  # float32[B], the network's own value
     visits: Array  # int32[B, A], visits of the root's actions
     qvalues: Array  # float32[B, A], their values for the mover; 0 where unvisited
+    depth: Array  # float32[B], mean number of moves that a simulation went down the tree
 
 
 Evaluate = Callable[[Any, Any], tuple[Array, Array]]
@@ -93,23 +95,64 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
     evaluate = make_evaluate(game, net)
     recurrent = make_recurrent(game, lambda weights, key, states: evaluate(weights, states))
     policy = _gumbel if config.search == "gumbel" else _puct
+    num_slots = tree_slots(game, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
         logits, value = evaluate(weights, states)
-        root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
         legal = jax.vmap(game.mask)(states)
-        action, weights_, tree = policy(weights, key, root, recurrent, legal, plies, config, explore)
+        noise = lambda key: jax.random.gumbel(key, logits.shape)  # dense, so that both trees see the same
+        if num_slots is None:
+            root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
+            action, improved, tree = policy(weights, key, root, recurrent, legal, noise, plies, config, explore)
+            wide = lambda x: jnp.where(legal, x, 0)
+        else:
+            slots = legal_slots(legal, num_slots)
+            embedding = states, slots.astype(jnp.int16)
+            root = mctx.RootFnOutput(prior_logits=at_slots(logits, slots, ILLEGAL), value=value, embedding=embedding)
+            below, drawn = over_slots(game, recurrent, num_slots), lambda key: at_slots(noise(key), slots)
+            slot, improved, tree = policy(weights, key, root, below, slots >= 0, drawn, plies, config, explore)
+            action = jnp.take_along_axis(slots, slot[:, None], axis=-1)[:, 0]
+            wide = lambda x: from_slots(x, legal)
         summary = tree.summary()
         return SearchResult(
             action=action,
-            policy=jnp.where(legal, weights_, 0.0),
+            policy=wide(improved),
             value=summary.value,
             raw_value=value,
-            visits=tree.children_visits[:, tree_search.ROOT],
-            qvalues=summary.qvalues,
+            visits=wide(tree.children_visits[:, tree_search.ROOT]),
+            qvalues=wide(summary.qvalues),
+            # A simulation visits every node on its way once.
+            depth=tree.node_visits[:, 1:].sum(-1) / config.num_simulations,
         )
 
     return search
+
+
+def tree_slots(game: Game, config: Config) -> int | None:
+    """Edges of a tree node where it keeps legal actions only; None where it keeps one for every action code.
+
+    One more than there can be legal actions: as in the dense tree there is always an action without a visit, which
+    counts when values are spread over [0, 1].
+    """
+    slots = game.max_legal + 1
+    if config.tree == "dense" or slots >= game.num_actions:
+        return None
+    worth_it = 2 * slots <= game.num_actions and config.search_loop == "ours"
+    return slots if config.tree == "slots" or worth_it else None
+
+
+def over_slots(game: Game, recurrent: Any, num_slots: int) -> Any:
+    """A recurrent function whose actions are slots; the embedding holds the codes in them, int16[B, K]."""
+
+    def packed(weights, key, slot, embedding):
+        states, slots = embedding
+        action = jnp.take_along_axis(slots, slot[:, None], axis=-1)[:, 0].astype(jnp.int32)
+        output, states = recurrent(weights, key, jnp.maximum(action, 0), states)
+        slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
+        logits = at_slots(output.prior_logits, slots, ILLEGAL)
+        return output.replace(prior_logits=logits), (states, slots.astype(jnp.int16))
+
+    return packed
 
 
 def _invalid(legal: Array) -> Array:
@@ -117,7 +160,7 @@ def _invalid(legal: Array) -> Array:
     return (~legal).astype(jnp.float32)
 
 
-def _gumbel(weights, key, root, recurrent, legal, plies, config: Config, explore: bool):
+def _gumbel(weights, key, root, recurrent, legal, gumbel, plies, config: Config, explore: bool):
     """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel"."""
     del plies
     qtransform = functools.partial(
@@ -136,7 +179,7 @@ def _gumbel(weights, key, root, recurrent, legal, plies, config: Config, explore
         return output.action, output.action_weights, output.search_tree
 
     search_key, noise_key = jax.random.split(key)  # as mctx splits it: both loops see the same noise
-    noise = scale * jax.random.gumbel(noise_key, root.prior_logits.shape)
+    noise = scale * gumbel(noise_key)
     tree = tree_search.search(
         weights, search_key, root=root, recurrent_fn=recurrent,
         root_action_selection_fn=functools.partial(
@@ -157,8 +200,9 @@ def _gumbel(weights, key, root, recurrent, legal, plies, config: Config, explore
     return score.argmax(-1).astype(jnp.int32), improved, tree
 
 
-def _puct(weights, key, root, recurrent, legal, plies, config: Config, explore: bool):
+def _puct(weights, key, root, recurrent, legal, gumbel, plies, config: Config, explore: bool):
     """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play."""
+    del gumbel
     action_key, noise_key, search_key = jax.random.split(key, 3)
     fraction = config.dirichlet_fraction if explore else 0.0
     greedy = 1e-3  # temperature at which the most visited action is certain

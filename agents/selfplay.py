@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.config import Config
+from agents.slots import at_slots, legal_slots
 from envs.game import Array, Game
 
 
@@ -98,19 +99,6 @@ def start_lanes(game: Game, key: Array, num_envs: int) -> Lanes:
         return restart(game, restart_key, lanes, random_plies=0)
 
     return jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, num_envs, random_plies=0))
-
-
-def legal_slots(mask: Array, num_slots: int) -> Array:
-    """Codes of the legal actions in order, int32[B, K]; -1 in empty slots."""
-    count = jnp.cumsum(mask, axis=-1, dtype=jnp.int32)
-    # The k-th legal code is the number of codes before which at most k were legal: compares and sums, no scatter.
-    codes = (count[:, None, :] <= jnp.arange(num_slots)[:, None]).sum(-1, dtype=jnp.int32)
-    return jnp.where(codes < mask.shape[-1], codes, -1)
-
-
-def at_slots(values: Array, slots: Array) -> Array:
-    """Entries of `values` [B, A] at the codes in `slots` [B, K]; 0 in empty slots."""
-    return jnp.where(slots < 0, 0, jnp.take_along_axis(values, jnp.maximum(slots, 0), axis=-1))
 
 
 def make_selfplay(game: Game, search, config: Config):

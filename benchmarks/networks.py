@@ -26,7 +26,8 @@ from agents import learner
 from agents.config import Config, preset
 from agents.network import make_network
 from agents.replay import Batch
-from agents.selfplay import legal_slots, random_action, start_lanes
+from agents.selfplay import random_action, start_lanes
+from agents.slots import legal_slots
 from envs.game import Game
 
 CANDIDATES = [

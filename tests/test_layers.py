@@ -12,6 +12,7 @@ ORDER = [
     "config",
     "mesh",
     "network",
+    "slots",
     "tree_search",
     "search",
     "selfplay",

@@ -200,6 +200,31 @@ def test_our_loop_answers_as_mctx(spec, simulations):
     np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_over_slots_answers_as_the_dense_one(kind):
+    game = envs.make("foq:rows=4,cols=5")
+    assert search_lib.tree_slots(game, Config(tree="slots")) == game.max_legal + 1 < 20
+    states = random_positions(game, 64, 9)
+    legal = np.asarray(jax.vmap(game.mask)(states))
+    going = legal.any(1)
+    packed, dense = (
+        choose(game, noisy_network(20), Config(num_simulations=40, tree=tree, search=kind), states, explore=explore)
+        for tree, explore in (("slots", kind == "gumbel"), ("dense", kind == "gumbel"))
+    )
+    np.testing.assert_allclose(packed.policy[going], dense.policy[going], atol=1e-5)
+    np.testing.assert_array_equal(packed.visits[going], dense.visits[going])
+    np.testing.assert_array_equal(packed.action[going], dense.action[going])
+    np.testing.assert_allclose(packed.qvalues[going], dense.qvalues[going], atol=1e-5)
+    np.testing.assert_allclose(packed.value[going], dense.value[going], atol=1e-5)
+
+
+def test_slots_are_the_default_where_few_of_many_actions_are_legal():
+    game = envs.make("evopawness")
+    assert search_lib.tree_slots(game, Config()) == game.max_legal + 1
+    assert search_lib.tree_slots(game, Config(tree="dense")) is None
+    assert search_lib.tree_slots(envs.make("foq"), Config()) is None
+
+
 def test_more_than_two_players_are_refused():
     game = dataclasses.replace(envs.make("tictactoe"), num_players=3)
     with pytest.raises(ValueError, match="two players"):
