@@ -46,6 +46,9 @@ class Config:
     """Gumbel improves the policy even with few simulations (Danihelka et al. 2022); puct is AlphaZero's."""
     search_loop: Literal["ours", "mctx"] = "ours"
     """The tree loop: ours writes only along the path of a simulation; mctx's own is the reference for it."""
+    tree: Literal["auto", "dense", "slots"] = "auto"
+    """Edges that a node of the tree keeps: one for every action code, or slots for the legal actions alone. Slots where
+    they are at most a quarter as many: the same moves in a fraction of the memory."""
     gumbel_actions: int = 8
     """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
     value_scale: float = 0.1
@@ -74,6 +77,8 @@ class Config:
     """Width of the body."""
     blocks: int = 3
     """Residual blocks of two layers each."""
+    pooling: bool = True
+    """Let every residual block also see the mean and the maximum of its channels over the whole board."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """See the docstring of agents/network.py for the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -86,8 +91,10 @@ class Config:
     """How often a row is drawn on average while it is in the buffer; sets the updates of an iteration."""
     batch_size: int = 128
     """Rows in one update."""
-    learning_rate: float = 2e-3
-    """Peak, reached after `warmup_updates`."""
+    optimiser: Literal["muon", "adamw"] = "muon"
+    """Muon learns a network of convolutions with fewer samples (docs/measurements.md); see agents/learner.py."""
+    learning_rate: float = 5e-3
+    """Peak, reached after `warmup_updates`. For AdamW take 2e-3."""
     final_learning_rate: float = 0.05
     """Share of the peak that is left at the end of the budget (cosine in between)."""
     warmup_updates: int = 100

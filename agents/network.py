@@ -97,8 +97,17 @@ class Norm(nn.Module):
         return x * scale.astype(x.dtype) + bias.astype(x.dtype)
 
 
+def pooled(x: Array) -> Array:
+    """Mean and maximum of every channel over the board, [B, 2 F] from [B, R, C, F]."""
+    return jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], axis=-1)
+
+
 class ResidualBlock(nn.Module):
-    """Pre-activation block (He et al. 2016) whose last layer starts at zero, so that it starts as the identity."""
+    """Pre-activation block (He et al. 2016) whose last layer starts at zero, so that it starts as the identity.
+
+    On a board every cell also hears of the whole of it between the two layers (global pooling of Wu 2019, "Accelerating
+    self-play learning in Go", section 3.3).
+    """
 
     config: Config
     train: bool
@@ -108,6 +117,8 @@ class ResidualBlock(nn.Module):
     def __call__(self, x: Array) -> Array:
         kind = self.config.normalisation
         y = self.layer()(nn.relu(Norm(kind, self.train)(x)))
+        if self.config.pooling and x.ndim == 4:
+            y = y + nn.Dense(x.shape[-1], dtype=x.dtype)(pooled(y))[:, None, None]
         return x + self.layer(kernel_init=nn.initializers.zeros)(nn.relu(Norm(kind, self.train)(y)))
 
 
@@ -185,9 +196,8 @@ class PolicyValue(nn.Module):
 
     def value(self, x: Array) -> Array:
         if x.ndim == 4:
-            pooled = jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], axis=-1)
             cells = nn.relu(nn.Dense(4)(x)).reshape(len(x), -1)
-            x = jnp.concatenate([pooled, cells], axis=-1)
+            x = jnp.concatenate([pooled(x), cells], axis=-1)
         x = nn.relu(nn.Dense(64)(x))
         return jnp.tanh(nn.Dense(1, kernel_init=nn.initializers.zeros)(x))[:, 0]
 

@@ -137,7 +137,7 @@ def tree_slots(game: Game, config: Config) -> int | None:
     slots = game.max_legal + 1
     if config.tree == "dense" or slots >= game.num_actions:
         return None
-    worth_it = 2 * slots <= game.num_actions and config.search_loop == "ours"
+    worth_it = 4 * slots <= game.num_actions and config.search_loop == "ours"
     return slots if config.tree == "slots" or worth_it else None
 
 

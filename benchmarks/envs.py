@@ -212,7 +212,7 @@ def beside_pgx() -> None:
         for start, mask, step in ((game.init(), game.mask, game.step), (first, legal, env.step)):
             lanes = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), start)
             compiled.append(first_call(step, mask, lanes, jax.vmap(mask)(lanes)))
-        sizes = [sum(x.nbytes for x in jax.tree.leaves(s)) for s in (game.init(), first)]
+        sizes = [sum(jnp.asarray(x).nbytes for x in jax.tree.leaves(s)) for s in (game.init(), first)]
         rates = " ".join(f"{rate(taken):11,.0f}" for taken in times.values())
         print(f"{game.name:32s} {rates}  {ratio(times['pgx'], times['step']):24s} "
               f"{ratio(times['unseen'], times['step']):24s} {sizes[0]:5d} {sizes[1]:5d} "

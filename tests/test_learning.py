@@ -51,11 +51,6 @@ def test_outcomes_by_hand():
     np.testing.assert_allclose(blended, [[0.3, -0.65], [-1, -0.8], [0, 1], [0, 0]], atol=1e-6)
 
 
-def test_legal_slots_by_hand():
-    mask = jnp.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], bool)
-    assert selfplay.legal_slots(mask, 4).tolist() == [[1, 3, 4, -1], [-1, -1, -1, -1]]
-
-
 def test_random_actions_are_legal_and_even():
     mask = jnp.tile(jnp.array([0, 1, 0, 1, 1], bool), (6000, 1))
     counts = np.bincount(np.asarray(selfplay.random_action(jax.random.key(0), mask)), minlength=5)
@@ -178,6 +173,31 @@ def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
     assert float(losses.policy_loss[0]) == pytest.approx(np.log(3), abs=1e-4)  # starts uniform over the legal actions
     assert float(losses.value_loss[0]) == pytest.approx(1.0, abs=1e-4)  # and with value 0
     assert float(losses.policy_loss[-1] + losses.value_loss[-1]) < 0.3
+
+
+@pytest.mark.parametrize("shape", [(8, 8), (288, 32), (32, 288)])
+def test_orthogonal_factor_keeps_directions_and_evens_out_their_lengths(shape):
+    """Against numpy's singular value decomposition, of a matrix whose singular values span a factor of 30."""
+    rng = np.random.default_rng(0)
+    left, _, right = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
+    matrix = (left * np.geomspace(1, 1 / 30, min(shape))) @ right
+    lengths = left.T @ np.asarray(learner.orthogonal(jnp.asarray(matrix, jnp.float32))) @ right.T
+    assert (np.abs(np.diag(lengths) - 0.95) < 0.35).all()
+    np.testing.assert_allclose(lengths - np.diag(np.diag(lengths)), 0, atol=1e-4)
+
+
+def test_muon_moves_every_kernel_by_the_same_length_and_leaves_the_rest_to_adamw():
+    params = {"conv": jnp.ones((3, 3, 32, 16)), "scale": jnp.ones(16), "head": jnp.ones((16, 1))}
+    optimiser = learner.make_optimiser(Config(optimiser="muon", weight_decay=0.0, clip_norm=1e9))
+    gradients = jax.tree.map(lambda x: 0.1 * jax.random.normal(jax.random.key(x.ndim), x.shape), params)
+    moved, _ = optimiser.update(gradients, optimiser.init(params), params)
+    again, _ = optimiser.update(jax.tree.map(lambda x: 7 * x, gradients), optimiser.init(params), params)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-5), moved, again)
+    # Adam's first step is the sign of the gradient; Muon's has about a fifth of that in every entry, as Adam's later.
+    np.testing.assert_allclose(moved["scale"], -np.sign(gradients["scale"]), rtol=1e-3)
+    np.testing.assert_allclose(moved["head"], -np.sign(gradients["head"]), rtol=1e-3)
+    assert np.sqrt(np.square(moved["conv"]).mean()) == pytest.approx(0.2, rel=0.3)
+    assert float(jnp.vdot(moved["conv"], gradients["conv"])) < 0
 
 
 def test_the_written_out_gradient_of_convolutions():

@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 def test_train_notebook(tmp_path, monkeypatch):
     options = "--env=foq:rows=4,cols=5 --num_envs=16 --num_simulations=2 --channels=8 --blocks=1 --batch_size=32"
-    settings = {"MINUTES": "0.2", "OPTIONS": options, "RUN": tmp_path / "run", "SAFE": tmp_path / "safe"}
+    settings = {"MINUTES": "0.5", "OPTIONS": options, "RUN": tmp_path / "run", "SAFE": tmp_path / "safe"}
     for name, value in settings.items():
         monkeypatch.setenv(f"RIPZERO_{name}", str(value))
     monkeypatch.setenv("JAX_PLATFORMS", os.environ.get("JAX_PLATFORMS", "cpu"))
