@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 import jax
@@ -81,9 +81,9 @@ def muon(momentum: float = 0.95) -> optax.GradientTransformation:
         flat = (momentum * mean + (1 - momentum) * gradient).reshape(-1, mean.shape[-1])
         return -0.2 * max(flat.shape) ** 0.5 * orthogonal(flat).reshape(mean.shape)
 
-    def update(gradients, means, params=None):
-        means = jax.tree.map(lambda m, g: momentum * m + (1 - momentum) * g, means, gradients)
-        return jax.tree.map(step, means, gradients), means
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        means = jax.tree.map(lambda m, g: momentum * m + (1 - momentum) * g, state, updates)
+        return jax.tree.map(step, means, updates), means
 
     return optax.GradientTransformation(lambda params: jax.tree.map(jnp.zeros_like, params), update)
 
@@ -108,7 +108,7 @@ def make_optimiser(config: Config) -> optax.GradientTransformation:
         return "muon" if x.ndim > 1 and min(sides) in MUON_SIDES else "adamw"
 
     decay = optax.add_decayed_weights(-config.weight_decay)
-    parts = {"muon": optax.chain(muon(), decay), "adamw": adamw}
+    parts: dict[Hashable, optax.GradientTransformation] = {"muon": optax.chain(muon(), decay), "adamw": adamw}
     return optax.chain(clip, optax.multi_transform(parts, lambda params: jax.tree.map(kind, params)))
 
 

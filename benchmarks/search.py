@@ -143,7 +143,7 @@ def memory() -> list[Row]:
         config: Any = dataclasses.replace(Config(num_simulations=64), tree=tree)
         search = make_search(game, net, config, explore=True)
         arguments = weights, jax.random.key(0), states, jax.ShapeDtypeStruct((1024,), jnp.int32)
-        planned = jax.jit(search).lower(*arguments).compile().memory_analysis()
+        planned: Any = jax.jit(search).lower(*arguments).compile().memory_analysis()
         rows.append({"tree": tree, "GiB": round(planned.temp_size_in_bytes / 2**30, 2)})
     return rows
 
