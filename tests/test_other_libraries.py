@@ -190,7 +190,7 @@ def test_othello_ends_in_pgx_only_after_two_passes():
     last = np.where(at_once, end, end + 2)
     assert theirs.over[lanes, last].all()
     np.testing.assert_array_equal(theirs.rewards[lanes, last], ours.rewards[lanes, end])
-    assert 3 < (~at_once).sum() < at_once.sum() and (discs == 0).any()
+    assert 1 < (~at_once).sum() < at_once.sum() and (discs == 0).any()
     assert (actions == 64)[~ours.over].any()  # single passes, which are the same, came up too
 
 
