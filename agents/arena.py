@@ -100,6 +100,8 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
 
 def play_match(game: Game, a: Player, b: Player, *, games: int, opening_plies: int, seed: int) -> Games:
     """Plays `games` games, an even number, on as many devices as divide the pairs; A moves first in half of them."""
+    if game.num_players != 2:
+        raise ValueError(f"{game.name}: a match is between two players; this game has {game.num_players}")
     if games < 2 or games % 2:
         raise ValueError(f"--games must be an even number from 2, since every opening is played twice, not {games}")
     if opening_plies < 0:

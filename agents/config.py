@@ -40,6 +40,11 @@ class Config:
     """Plies of every game between two visits to the host (T). Games go on across iterations."""
     random_plies: int = 0
     """A new game begins after 0 to this many random moves: positions off the beaten track are learnt too."""
+    resign: float = 1.0
+    """A game is given up when its player to move is searched to a value below minus this; 1 plays to the end. Spares
+    moves from which little is learnt (Silver et al. 2017, methods). For two players."""
+    played_out: float = 0.2
+    """Share of games that are never given up: they tell how often giving up is wrong, and teach endings."""
     num_simulations: int = 16
     """Simulations of the search for each move (N)."""
     search: Literal["gumbel", "puct"] = "gumbel"
@@ -61,6 +66,15 @@ class Config:
     """Spread the values of a node's actions over [0, 1] before weighing them, as mctx does by default."""
     c_puct: float = 1.25
     """Exploration of PUCT, c_init of Silver et al. 2018."""
+    proofs: bool = False
+    """Carry proven results up the tree, so that no short win is missed and endings within reach are played perfectly;
+    for two players. Play and evaluation always do."""
+    leaf_symmetry: Literal["none", "random", "average"] = "none"
+    """Evaluate every leaf as it stands, through a random symmetry of the game (Silver et al. 2017), or through all of
+    them, averaged, at that many times the cost."""
+    first_play_urgency: float = 0.2
+    """How much less than its node an action without a visit is worth to PUCT, times the root of the prior already
+    visited (Wu 2019); where values are not rescaled."""
     dirichlet_alpha: float = 0.3
     """Concentration of the root noise of PUCT, about 10 over the usual number of legal moves (Silver et al. 2018)."""
     dirichlet_fraction: float = 0.25
@@ -105,6 +119,9 @@ class Config:
     """Largest global norm of a gradient: outcomes are noisy."""
     value_weight: float = 1.0
     """Weight of the squared value error beside the policy's cross entropy."""
+    future_weight: float = 0.0
+    """Weight of an auxiliary loss: which player will make each move, if any, in the rest of the game. Needs no
+    knowledge of the game and teaches where play is going to go, as ownership does in Go (Wu 2019, section 3.5)."""
     value_lambda: float = 1.0
     """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed."""
     average_decay: float = 0.998
@@ -128,9 +145,17 @@ class Config:
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
         counts = ("random_plies", "blocks", "warmup_updates", "seed")
-        for name in (*counts, "weight_decay", "value_weight", "checkpoint_minutes"):
+        for name in (
+            *counts,
+            "weight_decay",
+            "value_weight",
+            "future_weight",
+            "first_play_urgency",
+            "checkpoint_minutes",
+        ):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
-        for name in ("final_learning_rate", "average_decay", "dirichlet_fraction", "value_lambda"):
+        shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out")
+        for name in ("final_learning_rate", "average_decay", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
 
 
@@ -150,11 +175,17 @@ def preset(game: Game, platform: str) -> Config:
     import jax  # only to ask for the shape of an observation
 
     rows, cols, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
-    config = Config(env=game.name, random_plies=min(10, game.max_plies // 6))
+    one_action_per_cell = 0 <= game.num_actions - rows * cols <= 2  # and perhaps a pass
+    config = Config(
+        env=game.name,
+        random_plies=min(10, game.max_plies // 6),
+        future_weight=1.0 if one_action_per_cell else 0.0,
+        resign=0.9 if game.num_players == 2 else 1.0,
+    )
     if rows * cols <= TINY_CELLS:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
-        tiny |= {"random_plies": 6, "batch_size": 512, "average_decay": 0.995, "minutes": 2.0}
-        return dataclasses.replace(config, **tiny, replay_capacity=50_000)
+        tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "average_decay": 0.995, "minutes": 2.0}
+        return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
         return config
     # An accelerator is idle with a small network: its cost is that of starting kernels.

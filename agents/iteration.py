@@ -39,6 +39,8 @@ class Figures(NamedTuple):
     game_length: Array  # their mean number of plies
     draw_rate: Array
     first_win_rate: Array  # share won by player 0
+    resign_rate: Array  # share given up
+    resign_errors: Array  # of the rows in games played out that could have been given up, the share not lost after all
     value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
     search_entropy: Array  # of the improved policy, nats
     distinct: Array  # share of different positions among the iteration's rows of a device
@@ -46,6 +48,7 @@ class Figures(NamedTuple):
     value_loss: Array
     policy_entropy: Array
     target_entropy: Array
+    future_loss: Array
     gradient_norm: Array
     learning_rate: Array
     replay_age: Array  # mean plies since the drawn rows were played
@@ -61,7 +64,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     """The run before its first iteration."""
     key = jax.random.key(config.seed)
     net_key, lanes_key, run_key = jax.random.split(key, 3)
-    lanes = selfplay.start_lanes(game, lanes_key, config.num_envs)
+    lanes = selfplay.start_lanes(game, lanes_key, config.num_envs, config.played_out)
     play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
     rows = jax.eval_shape(play, jax.eval_shape(net.init, net_key), key, lanes)[1]
     ring = replay.empty_replay(rows, replay.ring_length(game, config))
@@ -103,7 +106,7 @@ def make_iteration(game: Game, net: Network, config: Config, devices: Mesh) -> I
             ready, lambda learning: learn(learning, after, index, progress), no_updates, run.learning
         )
         rate = learner.learning_rate(config, run.learning.updates, progress)
-        figures = summarise(rows, before, after, index, losses, rate)
+        figures = summarise(config, rows, before, after, index, losses, rate)
         return Run(learning, after, lanes, run.key, run.iteration + 1), figures
 
     def on_mesh(run: Run, progress: Array) -> tuple[Run, Figures]:
@@ -117,7 +120,9 @@ def make_iteration(game: Game, net: Network, config: Config, devices: Mesh) -> I
     return on_mesh
 
 
-def summarise(rows: Row, before: Replay, after: Replay, index: Array, losses: learner.Losses, rate: Array) -> Figures:
+def summarise(
+    config: Config, rows: Row, before: Replay, after: Replay, index: Array, losses: learner.Losses, rate: Array
+) -> Figures:
     games = mesh.total(rows.done)
     share = lambda condition: mesh.total(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
@@ -125,12 +130,18 @@ def summarise(rows: Row, before: Replay, after: Replay, index: Array, losses: le
     written = jnp.arange(len(after.known)) - before.cursor
     fresh = (written >= 0) & (written < len(rows.done))
     completed = after.known & (fresh[:, None] | ~before.known)
-    error = jnp.square(after.rows.raw_value.astype(jnp.float32) - after.result)
+    # Games given up would agree with themselves.
+    searched = jnp.take_along_axis(after.rows.values, after.rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
+    hopeless = completed & (searched < -config.resign) & ~after.rows.resigned
+    result = after.result[..., 0]
+    error = jnp.square(after.rows.raw_value.astype(jnp.float32) - result)
     return Figures(
         games=games,
         game_length=mesh.total(jnp.where(rows.done, rows.plies + 1, 0)) / games,
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
+        resign_rate=share(rows.resigned),
+        resign_errors=mesh.total(hopeless & (result > -1)) / mesh.total(hopeless),
         value_error=jnp.sqrt(mesh.total(jnp.where(completed, error, 0)) / mesh.total(completed)),
         search_entropy=mesh.mean(entropy.mean()),
         distinct=mesh.mean(distinct_share(rows)),

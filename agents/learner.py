@@ -33,26 +33,34 @@ class Losses(NamedTuple):
     value_loss: Array  # squared error
     policy_entropy: Array  # of the network's policy over legal actions, nats
     target_entropy: Array  # of the search's: the floor of policy_loss
+    future_loss: Array  # cross entropy of who makes each move, nats; 0 where it is not learnt
     gradient_norm: Array
 
 
-def loss(net: Network, weights: Any, batch: Batch, value_weight: float) -> tuple[Array, tuple[Losses, Any]]:
-    """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome."""
-    (logits, value), weights = net.train(weights, batch.planes)
+def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Array, tuple[Losses, Any]]:
+    """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
+    `future_weight` also the cross entropy of who makes each move in the rest of the game, where that is known."""
+    (logits, value, future), weights = net.train(weights, batch.planes)
     slots = jnp.take_along_axis(logits, jnp.maximum(batch.actions, 0), axis=-1)
     log_policy = jax.nn.log_softmax(jnp.where(batch.actions < 0, ILLEGAL, slots))
     entropy = lambda p, log_p: -jnp.where(p > 0, p * log_p, 0.0).sum(-1).mean()
     target = batch.policy / jnp.maximum(batch.policy.sum(-1, keepdims=True), 1e-6)
     policy_loss = entropy(target, log_policy)
     value_loss = jnp.square(value - batch.value).mean()
+    future_loss = jnp.float32(0)
+    if future is not None and batch.future is not None:
+        told = jnp.take_along_axis(jax.nn.log_softmax(future), jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
+        future_loss = -jnp.where(batch.future < 0, 0.0, told).mean()
     losses = Losses(
         policy_loss=policy_loss,
         value_loss=value_loss,
         policy_entropy=entropy(jnp.exp(log_policy), log_policy),
         target_entropy=entropy(target, jnp.log(jnp.maximum(target, 1e-30))),
+        future_loss=future_loss,
         gradient_norm=jnp.float32(0),
     )
-    return policy_loss + value_weight * value_loss, (losses, weights)
+    total = policy_loss + config.value_weight * value_loss + config.future_weight * future_loss
+    return total, (losses, weights)
 
 
 def orthogonal(x: Array) -> Array:
@@ -139,7 +147,7 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
 
     def update(learning: Learning, batch: Batch, progress: Array) -> tuple[Learning, Losses]:
         def of_params(params):
-            return loss(net, {**learning.weights, "params": params}, batch, config.value_weight)
+            return loss(net, {**learning.weights, "params": params}, batch, config)
 
         params = learning.weights["params"]
         # Each device has seen its share of the batch.
@@ -154,7 +162,8 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         return Learning(weights, average, optimiser_state, learning.updates + 1), losses
 
     def learn(learning: Learning, replay: Replay, index: Array, progress: Array) -> tuple[Learning, Losses]:
-        body = lambda learning, rows: update(learning, replay_lib.sample(game, replay, rows), progress)
+        sample = lambda rows: replay_lib.sample(game, replay, rows, config.future_weight > 0)
+        body = lambda learning, rows: update(learning, sample(rows), progress)
         return jax.lax.scan(body, learning, index, length=num_updates)
 
     return learn

@@ -28,9 +28,12 @@ class Network:
 
     init: Callable[[Array], Any]  # key -> weights
     apply: Callable[[Any, Array], tuple[Array, Array]]
-    """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover."""
-    train: Callable[[Any, Array], tuple[tuple[Array, Array], Any]]
-    """The same for learning; also gives the weights with new running statistics, where the network has some."""
+    """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover, or
+    with more than two players float32[B, n] by seat from the mover on."""
+    train: Callable[[Any, Array], tuple[tuple[Array, Array, Array | None], Any]]
+    """The same for learning, with a third output: logits float32[B, A, n + 1] of which player makes each move next, by
+    seat from the mover on, the last for nobody (None without `future_weight`). Also gives the weights with new running
+    statistics, where the network has some."""
 
 
 def _convolve(x: Array, kernel: Array) -> Array:
@@ -157,15 +160,16 @@ class StripBlock(nn.Module):
 
 
 class PolicyValue(nn.Module):
-    """Body and two heads. With one action per cell, and perhaps a few more (a pass), the policy head is a map over the
-    board and shares its weights between cells; otherwise it is a dense layer."""
+    """Body and heads. With one action per cell, and perhaps a few more (a pass), heads over the actions are maps over
+    the board and share their weights between cells; otherwise they are dense layers."""
 
     config: Config
     num_actions: int
+    num_players: int
     train: bool
 
     @nn.compact
-    def __call__(self, planes: Array) -> tuple[Array, Array]:
+    def __call__(self, planes: Array) -> tuple[Array, Array, Array | None]:
         c, dtype = self.config, jnp.dtype(self.config.dtype)
         layer: Callable[..., nn.Module]
         x = planes.astype(dtype)
@@ -178,28 +182,34 @@ class PolicyValue(nn.Module):
         for _ in range(c.blocks):
             x = StripBlock(c, self.train)(x) if c.network == "strips" else ResidualBlock(c, self.train, layer)(x)
         x = nn.relu(Norm(c.normalisation, self.train)(x)).astype(jnp.float32)
-        return self.policy(x), self.value(x)
+        policy, value = self.of_actions(x, 1)[..., 0], self.value(x)
+        return policy, value, self.of_actions(x, self.num_players + 1) if c.future_weight else None
 
-    def policy(self, x: Array) -> Array:
+    def of_actions(self, x: Array, outputs: int) -> Array:
+        """A head over the actions, [B, A, outputs]."""
         dense = functools.partial(nn.Dense, kernel_init=nn.initializers.zeros)  # starts uniform
+        shape = len(x), self.num_actions, outputs
         if x.ndim == 2:
-            return dense(self.num_actions)(x)
+            return dense(self.num_actions * outputs)(x).reshape(shape)
         cells = x.shape[1] * x.shape[2]
+        others = self.num_actions - cells
         x = nn.relu(nn.Dense(self.config.channels)(x))
-        if 0 <= self.num_actions - cells <= 2:
-            of_cells = dense(1)(x).reshape(len(x), cells)
-            if self.num_actions == cells:
-                return of_cells
-            others = dense(self.num_actions - cells)(x.mean((1, 2)))
-            return jnp.concatenate([of_cells, others], axis=-1)
-        return dense(self.num_actions)(x.reshape(len(x), -1))
+        if not 0 <= others <= 2:
+            return dense(self.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
+        of_cells = dense(outputs)(x).reshape(len(x), cells, outputs)
+        if not others:
+            return of_cells
+        of_others = dense(others * outputs)(x.mean((1, 2))).reshape(len(x), others, outputs)
+        return jnp.concatenate([of_cells, of_others], axis=1)
 
     def value(self, x: Array) -> Array:
         if x.ndim == 4:
             cells = nn.relu(nn.Dense(4)(x)).reshape(len(x), -1)
             x = jnp.concatenate([pooled(x), cells], axis=-1)
         x = nn.relu(nn.Dense(64)(x))
-        return jnp.tanh(nn.Dense(1, kernel_init=nn.initializers.zeros)(x))[:, 0]
+        outputs = 1 if self.num_players == 2 else self.num_players
+        values = jnp.tanh(nn.Dense(outputs, kernel_init=nn.initializers.zeros)(x))
+        return values[:, 0] if outputs == 1 else values
 
 
 def make_network(game: Game, config: Config) -> Network:
@@ -207,13 +217,13 @@ def make_network(game: Game, config: Config) -> Network:
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 
     def module(train: bool) -> PolicyValue:
-        return PolicyValue(config, game.num_actions, train)
+        return PolicyValue(config, game.num_actions, game.num_players, train)
 
     def train(weights, planes):
         output, changed = module(True).apply(weights, planes, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
     def apply(weights, planes) -> Any:
-        return module(False).apply(weights, planes)
+        return module(False).apply(weights, planes)[:2]
 
     return Network(lambda key: module(False).init(key, jnp.zeros((1, *shape))), apply, train)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import checkpoint, tree_search
+from agents import checkpoint, selection, tree_search
 from agents.network import make_network
-from agents.search import ILLEGAL, make_evaluate, make_recurrent, make_search
+from agents.search import make_evaluate, make_expand, make_leaf, make_search, root_edges
 from agents.selfplay import random_action
 from agents.slots import legal_slots
-from agents.tree_search import mctx
+from agents.tree_search import ILLEGAL
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -81,12 +82,16 @@ def network_player(path: Path, game: Game, num_simulations: int) -> Player:
     net, weights = make_network(game, config), checkpoint.load_network(path, config)
     name = f"{path}@{num_simulations}"
     if num_simulations == 0:
-        evaluate = make_evaluate(game, net)
-        return Player(name, lambda w, key, s, plies: evaluate(w, s)[0].argmax(-1).astype(jnp.int32), weights)
+        evaluate = make_evaluate(game, net, config.leaf_symmetry)
+        return Player(name, lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32), weights)
     # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
     considered = min(16, max(config.gumbel_actions, num_simulations // 2))
     config = dataclasses.replace(
-        config, num_simulations=num_simulations, gumbel_actions=considered, value_scale=config.play_value_scale
+        config,
+        num_simulations=num_simulations,
+        gumbel_actions=considered,
+        value_scale=config.play_value_scale,
+        proofs=game.num_players == 2 and config.search_loop == "ours",
     )
     search = make_search(game, net, config, explore=False)
     return Player(name, lambda w, key, s, plies: search(w, key, s, plies).action, weights)
@@ -107,33 +112,23 @@ def uct_player(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
 
         unfinished = lambda carry: (~jax.vmap(game.over)(carry[0])).any()
         end, _ = jax.lax.while_loop(unfinished, ply, (states, key))
-        return jax.vmap(lambda end, s: game.rewards(end)[game.player(s)])(end, states)
+        return jax.vmap(game.rewards)(end)
 
     def evaluate(weights, key, states):
         play_key, lot_key = jax.random.split(key)
         mask = jax.vmap(game.mask)(states)
-        value = jnp.where(mask.any(-1), play_out(play_key, states), 0.0)
-        return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), value
+        return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
 
-    def select(tree, node):
-        visits, lot = tree.children_visits[node], tree.children_prior_logits[node]
-        bonus = 2 * exploration * jnp.sqrt(2 * jnp.log(tree.node_visits[node]) / jnp.maximum(visits, 1))
-        score = jnp.where(visits > 0, tree.qvalues(node) + bonus, 1e3 + lot)
-        return jnp.where(lot > ILLEGAL / 2, score, ILLEGAL).argmax(-1).astype(jnp.int32)
-
-    recurrent = make_recurrent(game, evaluate)
+    select = functools.partial(selection.ucb1, exploration=exploration)
+    expand = make_expand(game, evaluate)
 
     def act(weights, key, states, plies):
         root_key, search_key = jax.random.split(key)
-        logits, value = evaluate(weights, root_key, states)
-        tree = tree_search.search(
-            weights, search_key, root=mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states),
-            recurrent_fn=recurrent, root_action_selection_fn=lambda _, tree, node: select(tree, node),
-            interior_action_selection_fn=lambda _, tree, node, depth: select(tree, node),
-            num_simulations=num_simulations, invalid_actions=(logits < ILLEGAL / 2).astype(jnp.float32),
-        )  # fmt: skip
-        visits = tree.children_visits[:, tree_search.ROOT]
-        return jnp.where(logits < ILLEGAL / 2, -1.0, visits + 0.5 * logits).argmax(-1).astype(jnp.int32)
+        root = make_leaf(game, states, *evaluate(weights, root_key, states))
+        tree = tree_search.plant(root, states, num_simulations + 1)
+        tree = tree_search.search(weights, search_key, tree, expand, select, select, num_simulations)
+        edges = root_edges(tree)
+        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges))
 
     return Player(f"uct:{num_simulations}", act)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from agents.config import Config
 from agents.selfplay import Row, outcomes
@@ -19,8 +20,8 @@ from envs.game import Array, Game
 
 class Replay(NamedTuple):
     rows: Row  # [L, B, ...]
-    result: Array  # float32[L, B], outcome for the player who moved
-    target: Array  # float32[L, B], what the value head learns: the outcome blended with searched values
+    result: Array  # float32[L, B, n], outcome by seat from the player who moved on
+    target: Array  # float32[L, B, n], what the value head learns: the outcome blended with searched values
     known: Array  # bool[L, B], the row's game has ended: it may be drawn
     cursor: Array  # int32[], next row of time to be written, oldest one once the ring is full
 
@@ -35,9 +36,9 @@ def ring_length(game: Game, config: Config) -> int:
 def empty_replay(rows: Row, length: int) -> Replay:
     """An empty ring for rows shaped like `rows` [T, B, ...]."""
     ring = jax.tree.map(lambda x: jnp.zeros((length, *x.shape[1:]), x.dtype), rows)
-    shape = (length, rows.done.shape[1])
-    unknown = jnp.zeros(shape, jnp.float32)
-    return Replay(ring, unknown, jnp.copy(unknown), jnp.zeros(shape, bool), jnp.int32(0))
+    known = jnp.zeros((length, rows.done.shape[1]), bool)
+    unknown = jnp.zeros((*known.shape, rows.rewards.shape[-1]), jnp.float32)
+    return Replay(ring, unknown, jnp.copy(unknown), known, jnp.int32(0))
 
 
 def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
@@ -60,11 +61,42 @@ class Batch(NamedTuple):
     planes: Array  # float32[M, R, C, P]
     actions: Array  # int32[M, K], -1 in empty slots
     policy: Array  # float32[M, K]
-    value: Array  # float32[M], target of the value head
+    value: Array  # float32[M] for the mover, or with more than two players [M, n] by seat: target of the value head
+    future: Array | None = None  # int8[M, A], see `future_moves`
 
 
-def sample(game: Game, replay: Replay, index: Array) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game.
+def future_moves(game: Game, replay: Replay, index: Array) -> Array:
+    """Who makes each move in the rest of the game, int8[M, A], codes in the mover's frame.
+
+    The seat, counted from the mover of the row `index`, of the player who is the first to make the move from that row
+    on; the number of players where nobody does, and -1 where nobody knows, because the game was given up.
+    """
+    length, lanes = replay.known.shape
+    rows, lane, start = replay.rows, index % lanes, index // lanes
+    mover = rows.player[start, lane].astype(jnp.int32)
+    codes, n = jnp.arange(game.num_actions), game.num_players
+
+    def ply(carry):
+        h, first, plays, known = carry
+        t = (start + h) % length
+        action = rows.action[t, lane].astype(jnp.int32)
+        if game.to_view is not None:
+            action = jnp.asarray(game.to_view)[mover, action]
+        made = plays & ~rows.resigned[t, lane]
+        seat = ((rows.player[t, lane] - mover) % n).astype(jnp.int8)
+        new = (codes == action[:, None]) & made[:, None] & (first == n)
+        return h + 1, jnp.where(new, seat[:, None], first), plays & ~rows.done[t, lane], known & (made | ~plays)
+
+    everyone = jnp.ones(index.shape, bool)
+    nobody = jnp.full((*index.shape, game.num_actions), n, jnp.int8)
+    goes_on = lambda carry: carry[2].any() & (carry[0] < length)
+    _, first, _, known = jax.lax.while_loop(goes_on, ply, (jnp.int32(0), nobody, everyone, everyone))
+    return jnp.where(known[:, None] | (first < n), first, -1).astype(jnp.int8)
+
+
+def sample(game: Game, replay: Replay, index: Array, future: bool) -> Batch:
+    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game; with
+    `future_moves` where `future` is set.
 
     The batch is cut into one part for each symmetry: rows are drawn at random, so which one a row meets is random too,
     and no symmetry costs a gather or a branch.
@@ -74,13 +106,19 @@ def sample(game: Game, replay: Replay, index: Array) -> Batch:
     planes = jax.vmap(game.observe)(rows.memory)
     actions = rows.actions.astype(jnp.int32)
     bounds = [len(index) * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
-    turned_planes, turned_actions = [], []
+    moves = future_moves(game, replay, index) if future else jnp.zeros((len(index), 0), jnp.int8)
+    turned_planes, turned_actions, turned_moves = [], [], []
     for symmetry, low, high in zip(game.symmetries, bounds, bounds[1:], strict=False):
         turned_planes.append(jax.vmap(symmetry.planes)(planes[low:high]))
         part = actions[low:high]
         turned_actions.append(jnp.where(part < 0, -1, jnp.asarray(symmetry.actions)[jnp.maximum(part, 0)]))
+        turned_moves.append(moves[low:high, np.argsort(symmetry.actions)] if future else moves[low:high])
     return Batch(
-        jnp.concatenate(turned_planes), jnp.concatenate(turned_actions), rows.policy.astype(jnp.float32), value
+        planes=jnp.concatenate(turned_planes),
+        actions=jnp.concatenate(turned_actions),
+        policy=rows.policy.astype(jnp.float32),
+        value=value[:, 0] if game.num_players == 2 else value,
+        future=jnp.concatenate(turned_moves) if future else None,
     )
 
 

@@ -1,51 +1,89 @@
-"""Tree search guided by a network: Gumbel and PUCT over mctx's parts.
+"""Tree search guided by a network: Gumbel and PUCT.
 
-Policies, actions and values here are in absolute action codes and for the player to move at the root.
+Policies, actions and values here are in absolute action codes, and for the player to move at the root where no other
+player is named.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
-from agents import tree_search
+from agents import mctx_search, selection, tree_search
 from agents.config import Config
 from agents.network import Network
 from agents.slots import at_slots, from_slots, legal_slots
-from agents.tree_search import mctx
+from agents.tree_search import ILLEGAL, ROOT, Edges, Leaf, Tree, edges_of, lanes_of
 from envs.game import Array, Game
-
-# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.
-ILLEGAL = -1e9
 
 
 class SearchResult(NamedTuple):
     action: Array  # int32[B], the move to play
     policy: Array  # float32[B, A], improved policy, 0 on illegal actions
     value: Array  # float32[B], searched value for the mover
+    values: Array  # float32[B, n], the same for every player
     raw_value: Array  # float32[B], the network's own value
     visits: Array  # int32[B, A], visits of the root's actions
     qvalues: Array  # float32[B, A], their values for the mover; 0 where unvisited
     depth: Array  # float32[B], mean number of moves that a simulation went down the tree
 
 
-Evaluate = Callable[[Any, Any], tuple[Array, Array]]
+Evaluate = Callable[[Any, Array, Any], tuple[Array, Array]]
 
 
-def make_evaluate(game: Game, net: Network) -> Evaluate:
-    """(weights, states) -> masked logits float32[B, A] in absolute codes, value float32[B]; 0 for finished games."""
+def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
+    """(weights, key, states) -> masked logits float32[B, A] in absolute codes, values float32[B, n] for every player.
 
-    def evaluate(weights, states):
-        logits, value = net.apply(weights, jax.vmap(game.observe)(states))
-        logits = to_absolute(game, logits, jax.vmap(game.player)(states))
-        mask = jax.vmap(game.mask)(states)
-        return jnp.where(mask, logits, ILLEGAL), jnp.where(mask.any(-1), value, 0.0)
+    `symmetry` is that of `Config.leaf_symmetry`; only `random` looks at the key.
+    """
+    look = {"none": _as_it_stands, "random": _through_a_random_one, "average": _through_all}[symmetry]
+
+    def evaluate(weights, key, states):
+        logits, value = look(game, net, weights, key, jax.vmap(game.observe)(states))
+        player = jax.vmap(game.player)(states)
+        logits = to_absolute(game, logits, player)
+        return jnp.where(jax.vmap(game.mask)(states), logits, ILLEGAL), by_player(value, player, game.num_players)
 
     return evaluate
+
+
+def _as_it_stands(game: Game, net: Network, weights, key, planes):
+    return net.apply(weights, planes)
+
+
+def _through_a_random_one(game: Game, net: Network, weights, key, planes):
+    """Each position turned by a symmetry of its own, and the logits turned back."""
+    which = jax.random.randint(key, (len(planes),), 0, len(game.symmetries))
+    turned = planes
+    for i, symmetry in enumerate(game.symmetries[1:], 1):
+        turned = jnp.where((which == i)[:, None, None, None], jax.vmap(symmetry.planes)(planes), turned)
+    logits, value = net.apply(weights, turned)
+    images = jnp.asarray(np.stack([symmetry.actions for symmetry in game.symmetries]))
+    return jnp.take_along_axis(logits, images[which], axis=-1), value
+
+
+def _through_all(game: Game, net: Network, weights, key, planes):
+    """The mean over all symmetries of log probabilities and of values."""
+    turned = jnp.concatenate([jax.vmap(symmetry.planes)(planes) for symmetry in game.symmetries])
+    logits, value = net.apply(weights, turned)
+    logits = logits.reshape(len(game.symmetries), -1, game.num_actions)
+    back = [row[:, symmetry.actions] for row, symmetry in zip(logits, game.symmetries, strict=True)]
+    return jnp.stack(back).mean(0), value.reshape(len(game.symmetries), len(planes), *value.shape[1:]).mean(0)
+
+
+def by_player(value: Array, player: Array, num_players: int) -> Array:
+    """float32[B, n], a network's values by player: of two, `value` [B] is the mover's, else [B, n] go by seat from the
+    mover on."""
+    players = jnp.arange(num_players)
+    if num_players == 2:
+        return jnp.where(players == player[:, None], value[:, None], -value[:, None])
+    return jnp.take_along_axis(value, (players - player[:, None]) % num_players, axis=-1)
 
 
 def to_absolute(game: Game, logits: Array, player: Array) -> Array:
@@ -55,77 +93,38 @@ def to_absolute(game: Game, logits: Array, player: Array) -> Array:
     return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)
 
 
-def make_recurrent(game: Game, evaluate: Callable[[Any, Array, Any], tuple[Array, Array]]):
-    """mctx's recurrent function: `evaluate(weights, key, states)` gives logits and value of the position after a move.
+def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
+    """What a tree learns of `states`, given their evaluation. Results are worked out only when some game is over."""
+    over = jax.vmap(game.over)(states)
+    results = jax.lax.cond(over.any(), jax.vmap(game.rewards), lambda s: jnp.zeros_like(values), states)
+    mover = jax.vmap(game.player)(states).astype(jnp.int8)
+    return Leaf(logits, jnp.where(over[:, None], results, values), mover, over)
 
-    A finished node has value 0 and discount 0, a finished parent gives reward 0; the discount is -1 when the turn
-    passes to the other side and +1 when the same side moves again.
-    """
+
+def make_expand(game: Game, evaluate: Callable[[Any, Array, Any], tuple[Array, Array]]) -> tree_search.Expand:
+    """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values."""
 
     def advance(s, action):
-        done = game.over(s)
-        moved = jax.tree.map(functools.partial(jnp.where, done), s, game.move(s, action))
-        mover, ends = game.player(s), game.over(moved)
-        reward = jnp.where(ends & ~done, game.rewards(moved)[mover], 0.0)
-        return moved, reward, jnp.where(ends, 0.0, jnp.where(game.player(moved) == mover, 1.0, -1.0))
+        return jax.tree.map(functools.partial(jnp.where, game.over(s)), s, game.move(s, action))
 
-    def recurrent(weights, key, action, states):
-        states, reward, discount = jax.vmap(advance)(states, action)
-        logits, value = evaluate(weights, key, states)
-        return mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value), states
+    def expand(weights, key, action, states):
+        states = jax.vmap(advance)(states, action)
+        return make_leaf(game, states, *evaluate(weights, key, states)), states
 
-    return recurrent
+    return expand
 
 
-def make_search(game: Game, net: Network, config: Config, *, explore: bool):
-    """The search of `config` as one pure function.
+def over_slots(game: Game, expand: tree_search.Expand, num_slots: int) -> tree_search.Expand:
+    """The same with slots for edges; the codes in them, int16[B, K], lie beside the state."""
 
-    Args:
-        game: rules; two players.
-        net: network that gives priors and values.
-        config: simulations, kind of search and its constants.
-        explore: with the noise of self-play, or the best move found.
+    def packed(weights, key, slot, states):
+        states, slots = states
+        action = jnp.take_along_axis(slots, slot[:, None], axis=-1)[:, 0].astype(jnp.int32)
+        leaf, states = expand(weights, key, jnp.maximum(action, 0), states)
+        slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
+        return leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL)), (states, slots.astype(jnp.int16))
 
-    Returns:
-        `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
-        the number of moves made in each. A finished game gets a meaningless result, without NaN.
-    """
-    if game.num_players != 2:
-        raise ValueError(f"{game.name}: the search is for two players, not {game.num_players}")
-    evaluate = make_evaluate(game, net)
-    recurrent = make_recurrent(game, lambda weights, key, states: evaluate(weights, states))
-    policy = _gumbel if config.search == "gumbel" else _puct
-    num_slots = tree_slots(game, config)
-
-    def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
-        logits, value = evaluate(weights, states)
-        legal = jax.vmap(game.mask)(states)
-        noise = lambda key: jax.random.gumbel(key, logits.shape)  # dense, so that both trees see the same
-        if num_slots is None:
-            root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
-            action, improved, tree = policy(weights, key, root, recurrent, legal, noise, plies, config, explore)
-            wide = lambda x: jnp.where(legal, x, 0)
-        else:
-            slots = legal_slots(legal, num_slots)
-            embedding = states, slots.astype(jnp.int16)
-            root = mctx.RootFnOutput(prior_logits=at_slots(logits, slots, ILLEGAL), value=value, embedding=embedding)
-            below, drawn = over_slots(game, recurrent, num_slots), lambda key: at_slots(noise(key), slots)
-            slot, improved, tree = policy(weights, key, root, below, slots >= 0, drawn, plies, config, explore)
-            action = jnp.take_along_axis(slots, slot[:, None], axis=-1)[:, 0]
-            wide = lambda x: from_slots(x, legal)
-        summary = tree.summary()
-        return SearchResult(
-            action=action,
-            policy=wide(improved),
-            value=summary.value,
-            raw_value=value,
-            visits=wide(tree.children_visits[:, tree_search.ROOT]),
-            qvalues=wide(summary.qvalues),
-            # A simulation visits every node on its way once.
-            depth=tree.node_visits[:, 1:].sum(-1) / config.num_simulations,
-        )
-
-    return search
+    return packed
 
 
 def tree_slots(game: Game, config: Config) -> int | None:
@@ -141,108 +140,173 @@ def tree_slots(game: Game, config: Config) -> int | None:
     return slots if config.tree == "slots" or worth_it else None
 
 
-def over_slots(game: Game, recurrent: Any, num_slots: int) -> Any:
-    """A recurrent function whose actions are slots; the embedding holds the codes in them, int16[B, K]."""
+@dataclasses.dataclass(frozen=True)
+class Forest:
+    """Trees of a game, one for each position of a batch, grown by the search of a configuration."""
 
-    def packed(weights, key, slot, embedding):
-        states, slots = embedding
-        action = jnp.take_along_axis(slots, slot[:, None], axis=-1)[:, 0].astype(jnp.int32)
-        output, states = recurrent(weights, key, jnp.maximum(action, 0), states)
+    plant: Callable[[Any, Array, Any, int], Tree]
+    """(weights, key, states [B], room for nodes) -> trees that hold their roots alone."""
+    think: Callable[..., tuple[Array, Array, Tree]]
+    """(weights, key, trees, plies int32[B], explore) -> (edge to play int32[B], improved policy float32[B, K], trees),
+    after `num_simulations` more simulations."""
+    codes: Callable[[Tree], Array]
+    """Action codes of all edges, int32[B, C, K] or to be broadcast to it; -1 in an empty slot."""
+    states: Callable[[Tree], Any]
+    """Positions of all nodes, [B, C, ...]."""
+
+
+def make_forest(game: Game, net: Network, config: Config) -> Forest:
+    """The trees of `config`, whose nodes keep an edge for every action code or for the legal ones, see `tree_slots`.
+
+    Raises:
+        ValueError: proofs for other than two players.
+    """
+    if config.proofs and game.num_players != 2:
+        raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
+    evaluate, num_slots = make_evaluate(game, net, config.leaf_symmetry), tree_slots(game, config)
+    expand = make_expand(game, evaluate)
+    run = _gumbel if config.search == "gumbel" else _puct
+
+    def plant(weights: Any, key: Array, states: Any, room: int) -> Tree:
+        root = make_leaf(game, states, *evaluate(weights, key, states))
+        if num_slots is None:
+            return tree_search.plant(root, states, room, config.proofs)
         slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
-        logits = at_slots(output.prior_logits, slots, ILLEGAL)
-        return output.replace(prior_logits=logits), (states, slots.astype(jnp.int16))
+        root = root._replace(logits=at_slots(root.logits, slots, ILLEGAL))
+        return tree_search.plant(root, (states, slots.astype(jnp.int16)), room, config.proofs)
 
-    return packed
+    def codes(tree: Tree) -> Array:
+        return jnp.arange(game.num_actions)[None, None] if num_slots is None else tree.states[1].astype(jnp.int32)
+
+    def states(tree: Tree) -> Any:
+        return tree.states if num_slots is None else tree.states[0]
+
+    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool) -> tuple[Array, Array, Tree]:
+        def draw(sample, key):
+            """Drawn for all codes, so that trees over slots see the same."""
+            drawn = sample(key, (len(tree.size), game.num_actions))
+            return drawn if num_slots is None else at_slots(drawn, codes(tree)[:, ROOT])
+
+        below = expand if num_slots is None else over_slots(game, expand, num_slots)
+        return run(weights, key, tree, below, draw, plies, config, explore)
+
+    return Forest(plant, think, codes, states)
 
 
-def _invalid(legal: Array) -> Array:
-    """mctx marks illegal actions with 1; this is the one place where masks are inverted."""
-    return (~legal).astype(jnp.float32)
+def make_search(game: Game, net: Network, config: Config, *, explore: bool):
+    """The search of `config` as one pure function.
+
+    Args:
+        game: rules, for any number of players.
+        net: network that gives priors and values.
+        config: simulations, kind of search and its constants.
+        explore: with the noise of self-play, or the best move found.
+
+    Returns:
+        `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
+        the number of moves made in each. A finished game gets a meaningless result, without NaN.
+
+    Raises:
+        ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.
+    """
+    if config.search_loop == "mctx":
+        evaluate = make_evaluate(game, net, config.leaf_symmetry)
+        return mctx_search.make_search(game, evaluate, config, tree_slots(game, config), explore, SearchResult)
+    forest = make_forest(game, net, config)
+
+    def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
+        tree = forest.plant(
+            weights, jax.random.fold_in(key, config.num_simulations), states, config.num_simulations + 1
+        )
+        edge, policy, tree = forest.think(weights, key, tree, plies, explore)
+        legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
+        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], edges.logits.shape)
+        dense = codes.shape == legal.shape
+        wide = lambda x: jnp.where(legal, x, 0) if dense else from_slots(x, legal)
+        value = selection.proven_value(edges)
+        # What is proven is for two players, whose values are opposite.
+        by_proof = lambda: by_player(value, tree.mover[:, ROOT].astype(jnp.int32), 2)
+        return SearchResult(
+            action=jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0],
+            policy=wide(policy),
+            value=value,
+            values=tree.values[:, ROOT] if edges.low is None else by_proof(),
+            raw_value=edges.raw,
+            visits=wide(edges.visits),
+            qvalues=wide(edges.q),
+            # A simulation visits every node on its way once.
+            depth=tree.visits[:, 1:].sum(-1) / config.num_simulations,
+        )
+
+    return search
 
 
-def _gumbel(weights, key, root, recurrent, legal, gumbel, plies, config: Config, explore: bool):
-    """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel"."""
+def root_edges(tree: Tree) -> Edges:
+    return edges_of(tree, lanes_of(tree), ROOT)
+
+
+def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool):
+    """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
+
+    In a tree that has been searched before, the visits from then are knowledge of the values; the schedule of
+    sequential halving counts those of now alone, and so does the move to play.
+    """
     del plies
-    qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value,
-        value_scale=config.value_scale,
-        maxvisit_init=config.visit_offset,
-        rescale_values=config.rescale_values,
-    )
-    scale = 1.0 if explore else 0.0
-    considered = min(config.gumbel_actions, root.prior_logits.shape[-1])
-    if config.search_loop == "mctx":
-        output = mctx.gumbel_muzero_policy(
-            weights, key, root, recurrent, config.num_simulations, _invalid(legal),
-            qtransform=qtransform, max_num_considered_actions=considered, gumbel_scale=scale,
-        )  # fmt: skip
-        return output.action, output.action_weights, output.search_tree
-
     search_key, noise_key = jax.random.split(key)  # as mctx splits it: both loops see the same noise
-    noise = scale * gumbel(noise_key)
-    tree = tree_search.search(
-        weights, search_key, root=root, recurrent_fn=recurrent,
-        root_action_selection_fn=functools.partial(
-            mctx.gumbel_muzero_root_action_selection, num_simulations=config.num_simulations,
-            max_num_considered_actions=considered, qtransform=qtransform,
-        ),
-        interior_action_selection_fn=functools.partial(
-            mctx.gumbel_muzero_interior_action_selection, qtransform=qtransform
-        ),
-        num_simulations=config.num_simulations, invalid_actions=_invalid(legal),
-        extra_data=mctx.GumbelMuZeroExtraData(root_gumbel=noise),
+    start = root_edges(tree)
+    noise = draw(jax.random.gumbel, noise_key) if explore else jnp.zeros_like(start.logits)
+    considered = min(config.gumbel_actions, start.logits.shape[-1])
+    table = jnp.asarray(selection.halving_table(considered, config.num_simulations))
+    values = functools.partial(
+        selection.completed_values,
+        value_scale=config.value_scale, visit_offset=config.visit_offset, rescale=config.rescale_values,
     )  # fmt: skip
-    completed = jax.vmap(qtransform, (0, None))(tree, tree_search.ROOT)
-    visits = tree.children_visits[:, tree_search.ROOT]
-    finalist = legal & (visits == jnp.where(legal, visits, 0).max(-1, keepdims=True))
-    score = jnp.where(finalist, noise + root.prior_logits + completed, -jnp.inf)
-    improved = jax.nn.softmax(jnp.where(legal, root.prior_logits + completed, ILLEGAL))
-    return score.argmax(-1).astype(jnp.int32), improved, tree
+
+    def at_root(edges: Edges) -> Array:
+        edges = selection.prune(edges)
+        return selection.gumbel_root(edges, values(edges), noise, start.visits, table)
+
+    def below(edges: Edges) -> Array:
+        edges = selection.prune(edges)
+        return selection.gumbel_inner(edges, values(edges))
+
+    tree = tree_search.search(weights, search_key, tree, expand, at_root, below, config.num_simulations)
+    edges = selection.prune(root_edges(tree))
+    found, legal = values(edges), selection.legal(edges)
+    visits = jnp.where(legal, edges.visits - start.visits, -1)
+    finalists = legal & (visits == visits.max(-1, keepdims=True))
+    action = selection.best(selection.gumbel_score(edges, found, noise), finalists)
+    improved = jax.nn.softmax(jnp.where(legal, edges.logits + found, ILLEGAL))
+    return selection.prefer_proven(root_edges(tree), action), improved, tree
 
 
-def _puct(weights, key, root, recurrent, legal, gumbel, plies, config: Config, explore: bool):
+def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool):
     """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play."""
-    del gumbel
     action_key, noise_key, search_key = jax.random.split(key, 3)
-    fraction = config.dirichlet_fraction if explore else 0.0
-    greedy = 1e-3  # temperature at which the most visited action is certain
-    temperature = jnp.where(plies < config.temperature_plies, 1.0, greedy) if explore else jnp.full(plies.shape, greedy)
-    if config.search_loop == "mctx":
-        output = mctx.muzero_policy(
-            weights, key, root, recurrent, config.num_simulations, _invalid(legal), dirichlet_fraction=fraction,
-            dirichlet_alpha=config.dirichlet_alpha, pb_c_init=config.c_puct, temperature=1.0,
-        )  # fmt: skip
-        tree, policy = output.search_tree, output.action_weights
-    else:
-        prior = _with_dirichlet(noise_key, root.prior_logits, legal, fraction, config.dirichlet_alpha)
-        select = functools.partial(_select_puct, c_puct=config.c_puct)
-        tree = tree_search.search(
-            weights, search_key, root=root.replace(prior_logits=prior), recurrent_fn=recurrent,
-            root_action_selection_fn=lambda _, tree, node: select(tree, node),
-            interior_action_selection_fn=lambda _, tree, node, depth: select(tree, node),
-            num_simulations=config.num_simulations, invalid_actions=_invalid(legal),
-        )  # fmt: skip
-        policy = tree.summary().visit_probs
-    logits = jnp.where(legal, jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
-    action = jax.random.categorical(action_key, logits / temperature[:, None])
-    return action.astype(jnp.int32), policy, tree
+    prior = tree.logits[:, ROOT]
+    if explore:
+        gamma = draw(lambda key, shape: jax.random.loggamma(key, config.dirichlet_alpha, shape), noise_key)
+        prior = with_dirichlet(prior, gamma, config.dirichlet_fraction)
+    options = {
+        "c_puct": config.c_puct, "rescale": config.rescale_values, "first_play": config.first_play_urgency
+    }  # fmt: skip
+    select = lambda edges: selection.puct(selection.prune(edges), **options)
+    at_root = lambda edges: select(edges._replace(logits=prior))  # the tree keeps the prior without noise
+    tree = tree_search.search(weights, search_key, tree, expand, at_root, select, config.num_simulations)
+    edges = selection.prune(root_edges(tree))
+    visits = jnp.where(selection.legal(edges), edges.visits, 0)
+    policy = visits / jnp.maximum(visits.sum(-1, keepdims=True), 1)
+    early = explore & (plies < config.temperature_plies)
+    logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
+    drawn = jax.random.categorical(action_key, logits)
+    action = selection.prefer_proven(root_edges(tree), logits.argmax(-1).astype(jnp.int32))
+    return jnp.where(early, drawn, action).astype(jnp.int32), policy, tree
 
 
-def _with_dirichlet(key: Array, logits: Array, legal: Array, fraction: float, alpha: float) -> Array:
-    """Logits of the prior with a share of Dirichlet noise over the legal actions."""
-    gamma = jnp.where(legal, jnp.exp(jax.random.loggamma(key, alpha, logits.shape)), 0.0)
+def with_dirichlet(logits: Array, log_gamma: Array, fraction: float) -> Array:
+    """Logits of the prior with a share of Dirichlet noise over the legal actions, made of Gamma variables."""
+    legal = logits > ILLEGAL / 2
+    gamma = jnp.where(legal, jnp.exp(log_gamma), 0.0)
     noise = gamma / jnp.maximum(gamma.sum(-1, keepdims=True), 1e-30)
     mixed = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
     return jnp.where(legal, jnp.log(jnp.maximum(mixed, 1e-30)), ILLEGAL)
-
-
-def _select_puct(tree: Any, node: Array, *, c_puct: float, c_base: float = 19652.0) -> Array:
-    """Legal action of a node of an unbatched tree: Q scaled to [0, 1] among its siblings, plus the PUCT bonus.
-
-    Silver et al. 2018, "A general reinforcement learning algorithm", with MuZero's scaling of Q.
-    """
-    logits, visits, total = tree.children_prior_logits[node], tree.children_visits[node], tree.node_visits[node]
-    factor = c_puct + jnp.log((total + c_base + 1) / c_base)
-    bonus = jnp.sqrt(total) * factor * jax.nn.softmax(logits) / (visits + 1)
-    score = mctx.qtransform_by_parent_and_siblings(tree, node) + bonus
-    return jnp.where(logits > ILLEGAL / 2, score, -jnp.inf).argmax(-1).astype(jnp.int32)

@@ -22,18 +22,21 @@ class Lanes(NamedTuple):
 
     states: Any  # [B, ...], none of them finished
     plies: Array  # int32[B], moves made in each
+    played_out: Array  # bool[B], never given up
 
 
 class Row(NamedTuple):
     """One ply of one game, as the replay buffer keeps it. Arrays here lead with [T, B] in a trajectory."""
 
     memory: Any  # game.remember(s): what `observe` needs
+    action: Array  # int16[], the move made, an absolute code
     actions: Array  # int16[K], legal codes in the mover's frame, -1 in empty slots
     policy: Array  # float16[K], the search's improved policy on them
     player: Array  # int8[], who moved
-    value: Array  # float16[], searched value for the mover
-    raw_value: Array  # float16[], the network's own
-    done: Array  # bool[], the move ended the game
+    values: Array  # float16[n], searched value for every player
+    raw_value: Array  # float16[], the network's own for the mover
+    resigned: Array  # bool[], the mover gave the game up; the move is not made
+    done: Array  # bool[], the game ended here
     rewards: Array  # float32[n], result of the game where `done`, else 0
     plies: Array  # int16[], moves made before this one
 
@@ -44,25 +47,26 @@ def where_lanes(condition: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(pick, new, old)
 
 
-def new_games(game: Game, key: Array, count: int, random_plies: int) -> Lanes:
-    """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished."""
-    start_key, plies_key, play_key = jax.random.split(key, 3)
+def new_games(game: Game, key: Array, count: int, random_plies: int, played_out: float) -> Lanes:
+    """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished. A share
+    `played_out` of them will never be given up."""
+    start_key, plies_key, play_key, out_key = jax.random.split(key, 4)
     wanted = jax.random.randint(plies_key, (count,), 0, random_plies + 1)
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
         action = random_action(jax.random.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
         moved = jax.vmap(game.move)(lanes.states, action)
         plays = (t < wanted) & ~jax.vmap(game.over)(moved)
-        return Lanes(where_lanes(plays, moved, lanes.states), lanes.plies + plays)
+        return lanes._replace(states=where_lanes(plays, moved, lanes.states), plies=lanes.plies + plays)
 
-    start = Lanes(jax.vmap(game.init)(jax.random.split(start_key, count)), jnp.zeros(count, jnp.int32))
+    states = jax.vmap(game.init)(jax.random.split(start_key, count))
+    start = Lanes(states, jnp.zeros(count, jnp.int32), jax.random.uniform(out_key, (count,)) < played_out)
     return jax.lax.fori_loop(0, random_plies, ply, start)
 
 
-def restart(game: Game, key: Array, lanes: Lanes, random_plies: int) -> Lanes:
-    """Puts a new game in the place of every finished one, see `new_games`."""
-    done = jax.vmap(game.over)(lanes.states)
-    return where_lanes(done, new_games(game, key, done.shape[0], random_plies), lanes)
+def restart(game: Game, key: Array, lanes: Lanes, done: Array, random_plies: int, played_out: float) -> Lanes:
+    """Puts a new game in every lane that is `done`, bool[B], see `new_games`."""
+    return where_lanes(done, new_games(game, key, done.shape[0], random_plies, played_out), lanes)
 
 
 def random_action(key: Array, mask: Array) -> Array:
@@ -85,7 +89,7 @@ def random_action(key: Array, mask: Array) -> Array:
     return jnp.minimum(row, square.shape[1] - 1) * width + column
 
 
-def start_lanes(game: Game, key: Array, num_envs: int) -> Lanes:
+def start_lanes(game: Game, key: Array, num_envs: int, played_out: float = 0.0) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
     start_key, plies_key, play_key = jax.random.split(key, 3)
     wait = jax.random.randint(plies_key, (num_envs,), 0, game.max_plies)
@@ -95,10 +99,10 @@ def start_lanes(game: Game, key: Array, num_envs: int) -> Lanes:
         action = random_action(action_key, jax.vmap(game.mask)(lanes.states))
         moved = jax.vmap(game.move)(lanes.states, action)
         plays = t < wait
-        lanes = Lanes(where_lanes(plays, moved, lanes.states), lanes.plies + plays)
-        return restart(game, restart_key, lanes, random_plies=0)
+        lanes = lanes._replace(states=where_lanes(plays, moved, lanes.states), plies=lanes.plies + plays)
+        return restart(game, restart_key, lanes, jax.vmap(game.over)(lanes.states), 0, played_out)
 
-    return jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, num_envs, random_plies=0))
+    return jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, num_envs, 0, played_out))
 
 
 def make_selfplay(game: Game, search, config: Config):
@@ -111,18 +115,27 @@ def make_selfplay(game: Game, search, config: Config):
         slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
         player = jax.vmap(game.player)(states)
         moved = jax.vmap(game.move)(states, found.action)
+        resigned = (found.value < -config.resign) & ~lanes.played_out & (config.resign < 1)
+        lost = jnp.where(player[:, None] == jnp.arange(game.num_players), -1.0, 1.0)
+        done = resigned | jax.vmap(game.over)(moved)
         row = Row(
             memory=jax.vmap(game.remember)(states),
+            action=found.action.astype(jnp.int16),
             actions=to_view(game, slots, player).astype(jnp.int16),
             policy=at_slots(found.policy, slots).astype(jnp.float16),
             player=player.astype(jnp.int8),
-            value=found.value.astype(jnp.float16),
+            values=found.values.astype(jnp.float16),
             raw_value=found.raw_value.astype(jnp.float16),
-            done=jax.vmap(game.over)(moved),
-            rewards=jax.vmap(game.rewards)(moved),
+            resigned=resigned,
+            done=done,
+            rewards=jnp.where(resigned[:, None], lost, jax.vmap(game.rewards)(moved)),
             plies=lanes.plies.astype(jnp.int16),
         )
-        return restart(game, restart_key, Lanes(moved, lanes.plies + 1), config.random_plies), row
+        lanes = Lanes(moved, lanes.plies + 1, lanes.played_out)
+        return restart(game, restart_key, lanes, done, config.random_plies, config.played_out), row
+
+    if config.resign < 1 and game.num_players != 2:
+        raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
 
     def play(weights: Any, key: Array, lanes: Lanes) -> tuple[Lanes, Row]:
         keys = jax.random.split(key, config.plies_per_iteration)
@@ -143,7 +156,7 @@ def outcomes(rows: Row, value_lambda: float) -> tuple[Array, Array]:
     """What the value head learns of each row: its game's result, blended with the searched values on the way there.
 
     The lambda-return of Sutton and Barto 2018, section 12.1, of rewards at the end only: the target is
-    (1 - lambda) times the value that the search found at the next row plus lambda times that row's target. 1 gives the
+    (1 - lambda) times the values that the search found at the next row plus lambda times that row's target. 1 gives the
     result itself, unbiased but as noisy as the play that follows; less looks nearer.
 
     Args:
@@ -151,19 +164,18 @@ def outcomes(rows: Row, value_lambda: float) -> tuple[Array, Array]:
         value_lambda: from 0 to 1.
 
     Returns:
-        (target float32[T, B] for the player who moved, known bool[T, B]); unknown while the game goes on beyond the
-        last row, and then 0.
+        (target float32[T, B, n] by seat from the player who moved on, known bool[T, B]); unknown while the game goes on
+        beyond the last row, and then 0.
     """
-    players = rows.rewards.shape[-1]
-    mover = rows.player[..., None] == jnp.arange(players)
-    found = jnp.where(mover, 1.0, -1.0 / max(players - 1, 1)) * rows.value.astype(jnp.float32)[..., None]
+    players = jnp.arange(rows.rewards.shape[-1])
 
     def back(carry, row):
         following, known = carry  # target of the next row for every player
-        done, rewards, mover, found = row
+        done, rewards, player, values = row
         target, known = jnp.where(done[:, None], rewards, following), done | known
-        mine = jnp.where(mover, target, 0.0).sum(-1)
-        return ((1 - value_lambda) * found + value_lambda * target, known), (jnp.where(known, mine, 0.0), known)
+        seats = (player[:, None].astype(jnp.int32) + players) % len(players)
+        mine = jnp.where(known[:, None], jnp.take_along_axis(target, seats, axis=-1), 0.0)
+        return ((1 - value_lambda) * values.astype(jnp.float32) + value_lambda * target, known), (mine, known)
 
     start = jnp.zeros_like(rows.rewards[0]), jnp.zeros_like(rows.done[0])
-    return jax.lax.scan(back, start, (rows.done, rows.rewards, mover, found), reverse=True)[1]
+    return jax.lax.scan(back, start, (rows.done, rows.rewards, rows.player, rows.values), reverse=True)[1]

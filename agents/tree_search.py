@@ -1,152 +1,335 @@
 """The loop of a batched tree search: descend, expand, back up.
 
-Fills the same `mctx.Tree` as `mctx.search` and takes the same arguments, so mctx's selection functions and q-transforms
-work in it. It differs in cost: the backup writes only along the path of a simulation, where mctx's rewrites whole
-[B, N, A] arrays at every level; the root is taken out of the descent's loop; and a finished node is visited again
-instead of growing a chain of copies below it (its edge has discount 0, so that no value changes).
+A tree costs what is written to it. A simulation writes one new node and a few numbers along its path, and each node
+keeps the edge that the selection takes next (`choice`), which can only change when a simulation has passed through. So
+going down is a walk along pointers, and the dear part, choosing among all edges of a node, is done once for each node
+of the paths of all games, packed together: the cost follows the mean depth of the paths, not the deepest one, and not
+the size of the tree.
+
+Values are vectors with an entry for every player, and a node looks at its own mover's entry: nothing changes sign, the
+same side may move again, and any number of players may take part (max^n of Luckhardt and Irani 1986).
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx as untyped_mctx
 
 from envs.game import Array
 
-# mctx's records are made by a decorator that type checkers cannot follow.
-mctx: Any = untyped_mctx
+ROOT = 0
 
-ROOT, UNVISITED, NO_PARENT = mctx.Tree.ROOT_INDEX, mctx.Tree.UNVISITED, mctx.Tree.NO_PARENT
+# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.
+ILLEGAL = -1e9
+
+
+class Leaf(NamedTuple):
+    """What a tree learns of a position when it meets it."""
+
+    logits: Array  # float32[B, K], prior of its edges, ILLEGAL where there is none
+    values: Array  # float32[B, n], for every player: the result where the game is over, else an estimate
+    mover: Array  # int8[B]
+    over: Array  # bool[B]
+
+
+class Edges(NamedTuple):
+    """One node of each of M trees, as a selection sees it."""
+
+    logits: Array  # float32[M, K]
+    visits: Array  # int32[M, K]
+    q: Array  # float32[M, K], mean value for the mover, 0 without a visit
+    value: Array  # float32[M], mean value of the node for its mover
+    raw: Array  # float32[M], the estimate when it was met
+    total: Array  # int32[M], visits of the node
+    low: Array | None  # int8[M, K], result for the mover that is proven at least; None where nothing is proven
+    high: Array | None  # int8[M, K], and at most; both -1 where there is no edge
+
+
+class Tree(NamedTuple):
+    """The trees of a batch. Nodes lie in the order in which they were met, the root first; C is the room for them."""
+
+    size: Array  # int32[B], nodes there are
+    states: Any  # [B, C, ...]
+    mover: Array  # int8[B, C]
+    over: Array  # bool[B, C]
+    parent: Array  # int32[B, C], -1 at the root
+    edge: Array  # int32[B, C], the parent's edge that leads here, -1 at the root
+    raw: Array  # float32[B, C], estimate for the mover when the node was met
+    values: Array  # float32[B, C, n], mean for every player
+    visits: Array  # int32[B, C]
+    choice: Array  # int32[B, C], the edge that the selection takes next; unused at the root
+    logits: Array  # float32[B, C, K]
+    child: Array  # int16 or int32[B, C, K], -1 where there is none yet
+    edge_visits: Array  # the same type[B, C, K]
+    q: Array  # float32[B, C, K], see `Edges`
+    low: Array | None  # int8[B, C, K], see `Edges`
+    high: Array | None  # int8[B, C, K]
+
+
+Expand = Callable[[Any, Array, Array, Any], tuple[Leaf, Any]]
+"""(weights, key, edges int32[B], states [B]) -> the positions behind these edges. From a finished one nothing moves."""
+
+Select = Callable[[Edges], Array]
+"""The edge to take from each node, int32[M]."""
 
 
 def search(
-    weights: Any,
-    key: Array,
-    *,
-    root: Any,
-    recurrent_fn: Any,
-    root_action_selection_fn: Any,
-    interior_action_selection_fn: Any,
-    num_simulations: int,
-    invalid_actions: Array,
-    extra_data: Any = None,
-) -> Any:
-    """Runs `num_simulations` simulations from `root`, see `mctx.search`. Selection functions get no random key (None);
-    `key` is consumed by `recurrent_fn`, once for each simulation."""
-    select_root = jax.vmap(lambda tree: root_action_selection_fn(None, tree, ROOT))
-    select_inner = jax.vmap(
-        lambda tree, node, depth: interior_action_selection_fn(None, tree, node, depth), (0, 0, None)
-    )
+    weights: Any, key: Array, tree: Tree, expand: Expand, select_root: Select, select: Select, simulations: int
+) -> Tree:
+    """Runs `simulations` simulations in every tree; `key` is consumed by `expand`, once for each of them."""
 
-    def simulate(i: Array, tree: Any) -> Any:
-        parent, action = descend(tree, select_root, select_inner)
-        return backup(*expand(weights, jax.random.fold_in(key, i), tree, recurrent_fn, parent, action, i + 1))
+    def simulate(i: Array, carry: tuple[Tree, Array]) -> tuple[Tree, Array]:
+        tree, nodes = carry
+        path = descend(tree, select_root(edges_of(tree, lanes_of(tree), ROOT)), nodes)
+        tree, path, values = grow(weights, jax.random.fold_in(key, i), tree, expand, path)
+        if tree.low is not None:
+            tree = prove(tree, path, values)
+        return settle(tree, path, values, select), path.nodes
 
-    tree = plant(root, num_simulations, invalid_actions, extra_data)
-    return jax.lax.fori_loop(0, num_simulations, simulate, tree)
+    nodes = jnp.zeros(tree.visits.shape[::-1], jnp.int32)  # used again, so that no simulation clears it
+    return jax.lax.fori_loop(0, simulations, simulate, (tree, nodes))[0]
 
 
-def plant(root: Any, num_simulations: int, invalid_actions: Array, extra_data: Any) -> Any:
-    """A tree with room for every simulation that holds the root alone."""
-    batch, num_actions = root.prior_logits.shape
-    nodes, edges = (batch, num_simulations + 1), (batch, num_simulations + 1, num_actions)
+def plant(root: Leaf, states: Any, room: int, proofs: bool = False) -> Tree:
+    """Trees with room for that many nodes that hold their roots alone; with `proofs`, for two players, they also keep
+    what is proven of each edge."""
+    batch, edges = root.logits.shape
+    small = jnp.int16 if room < 2**15 else jnp.int32
 
-    def first(x: Array) -> Array:
-        return jnp.zeros((batch, num_simulations + 1, *x.shape[1:]), x.dtype).at[:, ROOT].set(x)
+    def first(x: Array, rest: Any = 0) -> Array:
+        return jnp.full((batch, room, *x.shape[1:]), rest, x.dtype).at[:, ROOT].set(x)
 
-    return mctx.Tree(
-        node_visits=jnp.zeros(nodes, jnp.int32).at[:, ROOT].set(1),
-        raw_values=first(root.value),
-        node_values=first(root.value),
-        parents=jnp.full(nodes, NO_PARENT, jnp.int32),
-        action_from_parent=jnp.full(nodes, NO_PARENT, jnp.int32),
-        children_index=jnp.full(edges, UNVISITED, jnp.int32),
-        children_prior_logits=first(root.prior_logits),
-        children_visits=jnp.zeros(edges, jnp.int32),
-        children_rewards=jnp.zeros(edges, root.value.dtype),
-        children_discounts=jnp.zeros(edges, root.value.dtype),
-        children_values=jnp.zeros(edges, root.value.dtype),
-        embeddings=jax.tree.map(first, root.embedding),
-        root_invalid_actions=invalid_actions,
-        extra_data=extra_data,
+    none = jnp.full((batch, room), -1, jnp.int32)
+    return Tree(
+        size=jnp.ones(batch, jnp.int32),
+        states=jax.tree.map(first, states),
+        mover=first(root.mover),
+        over=first(root.over),
+        parent=none,
+        edge=none,
+        raw=first(for_mover(root.values, root.mover)),
+        values=first(root.values),
+        visits=first(jnp.ones(batch, jnp.int32)),
+        choice=jnp.zeros((batch, room), jnp.int32),
+        logits=first(root.logits),
+        child=jnp.full((batch, room, edges), -1, small),
+        edge_visits=jnp.zeros((batch, room, edges), small),
+        q=jnp.zeros((batch, room, edges)),
+        low=jnp.full((batch, room, edges), -1, jnp.int8) if proofs else None,
+        high=first(upper_bounds(root)) if proofs else None,
     )
 
 
-def descend(tree: Any, select_root: Any, select_inner: Any) -> tuple[Array, Array]:
-    """Follows the selection from the root to an edge that leads to no node yet, or to a finished one.
+def upper_bounds(leaf: Leaf) -> Array:
+    """What a new node knows of its edges, int8[B, K]: the mover gets 1 at most, and -1 where there is no edge."""
+    return jnp.where(leaf.logits > ILLEGAL / 2, 1, -1).astype(jnp.int8)
 
-    Returns the node and action of that edge, int32[B] each.
+
+def follow(tree: Tree, edge: Array) -> Tree:
+    """The trees below the root's `edge` int32[B], whose node becomes the root; all else is forgotten, the room stays.
+
+    Where nobody has been down that edge the tree is empty (`size` 0): plant it anew.
     """
-    lanes = jnp.arange(tree.node_visits.shape[0])
+    lanes, room = lanes_of(tree)[:, None], tree.visits.shape[1]
+    top = tree.child[:, ROOT][lanes[:, 0], edge].astype(jnp.int32)[:, None]
+    nodes = jnp.arange(room)
 
-    def onward(parent: Array, action: Array) -> tuple[Array, Array]:
-        child = tree.children_index[lanes, parent, action]
-        return child, (child != UNVISITED) & (tree.children_discounts[lanes, parent, action] != 0)
+    def twice_as_far(_, carry):
+        """Nodes whose ancestor at a distance below 2, 4, 8... is the new root."""
+        inside, ancestor = carry
+        inside |= inside[lanes, ancestor] & (ancestor > ROOT)
+        return inside, jnp.where(ancestor > ROOT, ancestor[lanes, ancestor], ROOT)
 
-    def body(carry):
-        parent, action, depth = carry
-        child, goes = onward(parent, action)
-        node = jnp.where(goes, child, parent)
-        return node, jnp.where(goes, select_inner(tree, node, depth), action), depth + 1
+    start = (nodes == top) & (top > ROOT), jnp.maximum(tree.parent, ROOT)
+    inside, _ = jax.lax.fori_loop(0, room.bit_length(), twice_as_far, start)
+    place, size = jnp.cumsum(inside, axis=-1) - 1, inside.sum(-1, dtype=jnp.int32)
+    old = jnp.argsort(~inside, axis=-1, stable=True)  # nodes keep their order, so parents stay before children
+    used = nodes < size[:, None]
 
-    start = jnp.full_like(lanes, ROOT), select_root(tree), jnp.int32(1)
-    parent, action, _ = jax.lax.while_loop(lambda carry: onward(*carry[:2])[1].any(), body, start)
-    return parent, action
+    def moved(x: Array, empty: Any = None) -> Array:
+        x = x[lanes, old]
+        return (
+            x if empty is None else jnp.where(used.reshape(*used.shape, *[1] * (x.ndim - 2)), x, empty).astype(x.dtype)
+        )
+
+    child = moved(tree.child, -1).astype(jnp.int32)
+    child = jnp.where(child < 0, -1, place[lanes[..., None], child])
+    parent = moved(tree.parent, -1)
+    return Tree(
+        size=size,
+        states=jax.tree.map(moved, tree.states),
+        mover=moved(tree.mover),
+        over=moved(tree.over),
+        parent=jnp.where(used & (nodes > ROOT), place[lanes, parent], -1),
+        edge=jnp.where(nodes > ROOT, moved(tree.edge, -1), -1),
+        raw=moved(tree.raw),
+        values=moved(tree.values),
+        visits=moved(tree.visits, 0),
+        choice=moved(tree.choice),
+        logits=moved(tree.logits),
+        child=child.astype(tree.child.dtype),
+        edge_visits=moved(tree.edge_visits, 0),
+        q=moved(tree.q, 0),
+        low=None if tree.low is None else moved(tree.low, -1),
+        high=None if tree.high is None else moved(tree.high),
+    )
 
 
-def expand(
-    weights: Any, key: Array, tree: Any, recurrent_fn: Any, parent: Array, action: Array, new: Array
-) -> tuple[Any, Array]:
-    """Evaluates the end of every chosen edge and stores it as node `new`, or again where it stood before.
+def lanes_of(tree: Tree) -> Array:
+    return jnp.arange(tree.visits.shape[0])
 
-    Returns the tree and the evaluated nodes, int32[B].
+
+def for_mover(values: Array, mover: Array) -> Array:
+    """The mover's entry of each value vector: float32[M] from [M, n]."""
+    return jnp.take_along_axis(values, mover[:, None].astype(jnp.int32), axis=-1)[:, 0]
+
+
+def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
+    """What a selection needs of nodes `node` in the trees `lane`."""
+    at = lambda x: x[lane, node]
+    value = for_mover(at(tree.values), at(tree.mover))
+    visits = at(tree.edge_visits).astype(jnp.int32)
+    bounds = (None, None) if tree.low is None or tree.high is None else (at(tree.low), at(tree.high))
+    return Edges(at(tree.logits), visits, at(tree.q), value, at(tree.raw), at(tree.visits), *bounds)
+
+
+class Path(NamedTuple):
+    """The way of one simulation down every tree."""
+
+    nodes: Array  # int32[C, B], from the root on; meaningless from `length` on
+    length: Array  # int32[B], nodes on the way
+    node: Array  # int32[B], the last of them
+    edge: Array  # int32[B], the edge taken from it: to no node yet, or to a finished one
+
+
+def descend(tree: Tree, first: Array, nodes: Array) -> Path:
+    """Follows the choices from the root's edge `first` on, in all trees until the last has ended; writes into `nodes`,
+    whatever it holds."""
+    lanes = lanes_of(tree)
+
+    def onward(path: Path) -> tuple[Array, Array]:
+        child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
+        return child, (child >= 0) & ~tree.over[lanes, child]
+
+    def body(path: Path) -> Path:
+        child, goes = onward(path)
+        node = jnp.where(goes, child, path.node)
+        # Trees go down in step, so a tree that still goes on is at the depth of this row.
+        depth = path.length.max()
+        return Path(
+            nodes=jax.lax.dynamic_update_index_in_dim(path.nodes, node, depth, axis=0),
+            length=path.length + goes,
+            node=node,
+            edge=jnp.where(goes, tree.choice[lanes, node], path.edge),
+        )
+
+    root = jnp.full_like(lanes, ROOT)
+    start = Path(nodes.at[0].set(ROOT), jnp.ones_like(lanes), root, first)
+    return jax.lax.while_loop(lambda path: onward(path)[1].any(), body, start)
+
+
+def grow(weights: Any, key: Array, tree: Tree, expand: Expand, path: Path) -> tuple[Tree, Path, Array]:
+    """Evaluates the end of every path and keeps it as a new node, or where it stood before.
+
+    Returns the trees, the paths with that node as their last, and the value vectors found there.
     """
-    lanes = jnp.arange(parent.shape[0])
-    child = tree.children_index[lanes, parent, action]
-    node = jnp.where(child == UNVISITED, new, child)
-    embedding = jax.tree.map(lambda x: x[lanes, parent], tree.embeddings)
-    output, embedding = recurrent_fn(weights, key, action, embedding)
+    lanes = lanes_of(tree)
+    child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
+    node = jnp.where(child < 0, tree.size, child)
+    leaf, states = expand(weights, key, path.edge, jax.tree.map(lambda x: x[lanes, path.node], tree.states))
     at_node = lambda x, value: x.at[lanes, node].set(value)
-    at_edge = lambda x, value: x.at[lanes, parent, action].set(value)
-    tree = tree.replace(
-        node_visits=tree.node_visits.at[lanes, node].add(1),
-        raw_values=at_node(tree.raw_values, output.value),
-        node_values=at_node(tree.node_values, output.value),
-        parents=at_node(tree.parents, parent),
-        action_from_parent=at_node(tree.action_from_parent, action),
-        children_prior_logits=at_node(tree.children_prior_logits, output.prior_logits),
-        children_index=at_edge(tree.children_index, node),
-        children_rewards=at_edge(tree.children_rewards, output.reward),
-        children_discounts=at_edge(tree.children_discounts, output.discount),
-        embeddings=jax.tree.map(at_node, tree.embeddings, embedding),
+    tree = tree._replace(
+        size=tree.size + (child < 0),
+        states=jax.tree.map(at_node, tree.states, states),
+        mover=at_node(tree.mover, leaf.mover),
+        over=at_node(tree.over, leaf.over),
+        parent=at_node(tree.parent, path.node),
+        edge=at_node(tree.edge, path.edge),
+        raw=at_node(tree.raw, for_mover(leaf.values, leaf.mover)),
+        logits=at_node(tree.logits, leaf.logits),
+        child=tree.child.at[lanes, path.node, path.edge].set(node.astype(tree.child.dtype)),
+        high=None if tree.high is None else at_node(tree.high, upper_bounds(leaf)),
     )
-    return tree, node
+    nodes = path.nodes.at[path.length, lanes].set(node)
+    return tree, Path(nodes, path.length + 1, node, path.edge), leaf.values
 
 
-def backup(tree: Any, node: Array) -> Any:
-    """Carries the value of every lane's `node` up to the root, one level at a time for all lanes together."""
-    batch = node.shape[0]
-    lanes = jnp.arange(batch)
+def prove(tree: Tree, path: Path, values: Array) -> Tree:
+    """Carries results up from finished positions: a node's mover gets at least the best of his edges' lower bounds and
+    at most the best of their upper bounds, and an edge that nobody has been down yet may give anything.
 
-    def body(carry):
-        visits, values, edge_visits, edge_values, value, node = carry
-        parent, action = tree.parents[lanes, node], tree.action_from_parent[lanes, node]
-        lane = jnp.where(node == ROOT, batch, lanes)  # lanes that have arrived write out of bounds: dropped
-        value = tree.children_rewards[lanes, parent, action] + tree.children_discounts[lanes, parent, action] * value
-        count = visits[lanes, parent]
-        mean = (values[lanes, parent] * count + value) / (count + 1)
-        edge_values = edge_values.at[lane, parent, action].set(values[lanes, node], mode="drop")
-        edge_visits = edge_visits.at[lane, parent, action].add(1, mode="drop")
-        visits = visits.at[lane, parent].add(1, mode="drop")
-        values = values.at[lane, parent].set(mean, mode="drop")
-        return visits, values, edge_visits, edge_values, value, jnp.where(node == ROOT, ROOT, parent)
+    Winands et al. 2008, "Monte-Carlo tree search solver", with the bounds of Cazenave and Saffidine 2010, "Score
+    bounded Monte-Carlo tree search". It goes up only as far as something is learnt.
+    """
+    lanes, batch = lanes_of(tree), path.length.shape[0]
+    assert tree.low is not None and tree.high is not None
+    result = jnp.round(values[:, 0]).astype(jnp.int8)
 
-    value = tree.node_values[lanes, node]
-    start = (tree.node_visits, tree.node_values, tree.children_visits, tree.children_values, value, node)
-    visits, values, edge_visits, edge_values, *_ = jax.lax.while_loop(lambda c: (c[-1] != ROOT).any(), body, start)
-    return tree.replace(
-        node_visits=visits, node_values=values, children_visits=edge_visits, children_values=edge_values
-    )
+    def up(carry):
+        low, high, node, lower, upper, goes = carry
+        parent, edge = tree.parent[lanes, node], tree.edge[lanes, node]
+        lane = jnp.where(goes, lanes, batch)
+        # Bounds travel as the first player's.
+        first = tree.mover[lanes, parent] == 0
+        mine = lambda a, b: (jnp.where(first, a, -b), jnp.where(first, b, -a))
+        before = low[lanes, parent].max(-1), high[lanes, parent].max(-1)
+        at_least, at_most = mine(lower, upper)
+        low = low.at[lane, parent, edge].set(at_least, mode="drop")
+        high = high.at[lane, parent, edge].set(at_most, mode="drop")
+        after = low[lanes, parent].max(-1), high[lanes, parent].max(-1)
+        news = (after[0] != before[0]) | (after[1] != before[1])
+        return low, high, parent, *mine(*after), goes & news & (tree.parent[lanes, parent] >= 0)
+
+    start = tree.low, tree.high, path.node, result, result, tree.over[lanes, path.node] & (path.node != ROOT)
+    low, high, *_ = jax.lax.while_loop(lambda carry: carry[-1].any(), up, start)
+    return tree._replace(low=low, high=high)
+
+
+def settle(tree: Tree, path: Path, values: Array, select: Select) -> Tree:
+    """Brings the nodes of every path up to date: means and visits first, then the choices, which look at both.
+
+    The nodes of all paths form one queue, which is worked off in rounds, so that short paths do not wait for long ones.
+    """
+    batch = path.length.shape[0]
+
+    def rounds(per_lane: Array, width: int, body: Callable[[Tree, Array, Array], Tree], tree: Tree) -> Tree:
+        """`body(tree, lane, node)` over the last `per_lane` nodes of every path, `width` at a time; `lane` is out of
+        bounds in what is left of the last round, so that writes there are dropped."""
+        upto = jnp.cumsum(per_lane)
+
+        def turn(carry):
+            k, tree = carry
+            place = k * width + jnp.arange(width)
+            lane = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
+            inside = jnp.minimum(lane, batch - 1)
+            step = path.length[inside] - 1 - (place - (upto - per_lane)[inside])
+            return k + 1, body(tree, lane, path.nodes[jnp.maximum(step, 0), inside])
+
+        return jax.lax.while_loop(lambda carry: carry[0] * width < upto[-1], turn, (jnp.int32(0), tree))[1]
+
+    def count(tree: Tree, lane: Array, node: Array) -> Tree:
+        inside = jnp.minimum(lane, batch - 1)
+        visits = tree.visits[inside, node]
+        mean = (tree.values[inside, node] * visits[:, None] + values[inside]) / (visits[:, None] + 1)
+        parent, edge = tree.parent[inside, node], tree.edge[inside, node]
+        # A root has no parent: its edge is out of bounds.
+        parent = jnp.where(parent < 0, tree.visits.shape[1], parent)
+        q = for_mover(mean, tree.mover[inside, parent])
+        return tree._replace(
+            visits=tree.visits.at[lane, node].set(visits + 1, mode="drop"),
+            values=tree.values.at[lane, node].set(mean, mode="drop"),
+            edge_visits=tree.edge_visits.at[lane, parent, edge].set(
+                (visits + 1).astype(tree.edge_visits.dtype), mode="drop"
+            ),
+            q=tree.q.at[lane, parent, edge].set(q, mode="drop"),
+        )
+
+    def choose(tree: Tree, lane: Array, node: Array) -> Tree:
+        edge = select(edges_of(tree, jnp.minimum(lane, batch - 1), node))
+        return tree._replace(choice=tree.choice.at[lane, node].set(edge, mode="drop"))
+
+    tree = rounds(path.length, 4 * batch, count, tree)
+    return rounds(path.length - 1, batch, choose, tree)

@@ -73,7 +73,7 @@ def measure(game: Game, config: Config, data: list[np.ndarray], test: Batch, sec
 
     @jax.jit
     def update(state, batch, progress):
-        of = lambda p: learner.loss(net, {**state.weights, "params": p}, batch, config.value_weight)
+        of = lambda p: learner.loss(net, {**state.weights, "params": p}, batch, config)
         gradient, (_, weights) = jax.grad(of, has_aux=True)(state.weights["params"])
         change, memory = optimiser.update(gradient, state.optimiser, state.weights["params"])
         rate = learner.learning_rate(config, state.updates, progress)
@@ -87,8 +87,8 @@ def measure(game: Game, config: Config, data: list[np.ndarray], test: Batch, sec
         jax.block_until_ready(state.updates)
         begun = begun or time.process_time()  # the first update compiles
         progress = (time.process_time() - begun) / seconds
-    frozen = dataclasses.replace(net, train=lambda w, x: (net.apply(w, x), w))
-    losses = jax.jit(lambda w: learner.loss(frozen, w, test, 1.0)[1][0])(state.weights)
+    frozen = dataclasses.replace(net, train=lambda w, x: ((*net.apply(w, x), None), w))
+    losses = jax.jit(lambda w: learner.loss(frozen, w, test, config)[1][0])(state.weights)
     size = sum(x.size for x in jax.tree.leaves(state.weights["params"]))
     divergence = float(losses.policy_loss - losses.target_entropy)
     return f"{size:10d} {int(state.updates):9d} {divergence:12.4f} {float(losses.value_loss):12.4f}"

@@ -64,7 +64,7 @@ def drift_network(num_actions: int) -> Network:
         x = planes.reshape(-1, 1)
         return jnp.sin(x * (1 + jnp.arange(num_actions)) * 40), jnp.sin(x[:, 0] * 1000)
 
-    return Network(lambda key: {}, apply, lambda weights, planes: (apply(weights, planes), weights))
+    return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
 
 
 def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str):
@@ -169,7 +169,7 @@ def share() -> list[Row]:
 
                 def again(_, total):
                     planes = jax.tree.map(lambda x: x + (total > 1e9).astype(x.dtype), states)
-                    logits, value = evaluate(weights, planes)
+                    logits, value = evaluate(weights, jax.random.key(0), planes)
                     return total + value.sum() + logits.max()
 
                 return jax.lax.fori_loop(0, n + 1, again, jnp.float32(0))

@@ -35,6 +35,13 @@ def test_a_game_followed_by_hand():
     assert (result.score, result.elo) == (0.5, 0)
 
 
+def test_a_match_of_three_is_refused():
+    game = envs.make("foq_multi:rows=4,cols=4")
+    random = make_player("random", game, 1)
+    with pytest.raises(ValueError, match="between two players; this game has 3"):
+        arena.play_match(game, random, random, games=2, opening_plies=0, seed=0)
+
+
 def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     game = envs.make("tictactoe")
     a = make_player("random", game, 1)

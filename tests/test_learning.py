@@ -14,6 +14,7 @@ from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
 from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
 from agents.network import convolve, make_network
+from agents.search import SearchResult
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
@@ -31,7 +32,7 @@ def parts():
 
 
 def same(a, b) -> bool:
-    return all(jax.tree.leaves(jax.tree.map(lambda x, y: bool(np.array_equal(x, y)), a, b)))
+    return all(jax.tree.leaves(jax.tree.map(lambda x, y: bool(np.array_equal(x, y, equal_nan=True)), a, b)))
 
 
 def test_outcomes_by_hand():
@@ -39,16 +40,93 @@ def test_outcomes_by_hand():
     done = jnp.array([[0, 0], [1, 0], [0, 1], [0, 0]], bool)
     player = jnp.array([[0, 0], [1, 0], [0, 1], [1, 0]])
     rewards = jnp.zeros((4, 2, 2)).at[1, 0].set(jnp.array([1.0, -1.0])).at[2, 1].set(jnp.array([-1.0, 1.0]))
-    value = jnp.array([[0.2, 0.5], [0.4, -0.5], [0.1, 0.6], [0.3, 0.7]])
+    value = jnp.array([[0.2, 0.5], [0.4, -0.5], [0.1, 0.6], [0.3, 0.7]])  # for the mover
+    values = jnp.where(player[..., None] == jnp.arange(2), value[..., None], -value[..., None])
     nothing = jnp.zeros((4, 2))
-    rows = selfplay.Row(nothing, nothing, nothing, player, value, nothing, done, rewards, nothing)
+    fields = dict.fromkeys(selfplay.Row._fields, nothing)
+    rows = selfplay.Row(**fields | {"player": player, "values": values, "done": done, "rewards": rewards})
     result, known = selfplay.outcomes(rows, 1.0)
     assert known.tolist() == [[True, True], [True, True], [False, True], [False, False]]
-    assert result.tolist() == [[1, -1], [-1, -1], [0, 1], [0, 0]]
+    assert result[..., 0].tolist() == [[1, -1], [-1, -1], [0, 1], [0, 0]]
+    assert (result[..., 1] == -result[..., 0]).all()
     # Half the value that the search found one row on, seen from here, and half of that row's own target.
     blended, known_too = selfplay.outcomes(rows, 0.5)
     assert known_too.tolist() == known.tolist()
-    np.testing.assert_allclose(blended, [[0.3, -0.65], [-1, -0.8], [0, 1], [0, 0]], atol=1e-6)
+    np.testing.assert_allclose(blended[..., 0], [[0.3, -0.65], [-1, -0.8], [0, 1], [0, 0]], atol=1e-6)
+
+
+def test_outcomes_of_three_players_by_hand():
+    """Players 0, 2 and 1 move; 1 wins. Seats are counted from the mover on; half of each target is the next row's."""
+    player = jnp.array([[0], [2], [1]], jnp.int8)
+    rewards = jnp.zeros((3, 1, 3)).at[2, 0].set(jnp.array([-0.5, 1.0, -0.5]))
+    values = jnp.array([[[0.3, 0.0, -0.3]], [[0.2, 0.4, -0.6]], [[0.0, 0.8, -0.8]]])
+    fields = dict.fromkeys(selfplay.Row._fields, jnp.zeros((3, 1)))
+    done = jnp.array([[0], [0], [1]], bool)
+    rows = selfplay.Row(**fields | {"player": player, "values": values, "done": done, "rewards": rewards})
+    result, known = selfplay.outcomes(rows, 1.0)
+    assert known.all()
+    assert result[:, 0].tolist() == [[-0.5, 1, -0.5], [-0.5, -0.5, 1], [1, -0.5, -0.5]]
+    blended, _ = selfplay.outcomes(rows, 0.5)
+    # By player: (-0.25, 0.9, -0.65) at the second row, then (-0.025, 0.65, -0.625) at the first.
+    np.testing.assert_allclose(blended[:, 0], [[-0.025, 0.65, -0.625], [-0.65, -0.25, 0.9], [1, -0.5, -0.5]], atol=1e-6)
+
+
+def test_future_moves_by_hand():
+    """Lane 0: 4, 0 and 8 end a game and 1 begins the next. Lane 1: after 3 the second player gives up, thinking of 5.
+    Lane 2: all play 2 again and again."""
+    game = envs.make("tictactoe")
+    moves = jnp.array([[4, 3, 2], [0, 5, 2], [8, 7, 2], [1, 6, 5]], jnp.int16)
+    player = jnp.array([[0, 0, 0], [1, 1, 1], [0, 0, 0], [0, 1, 1]], jnp.int8)
+    done = jnp.array([[0, 0, 0], [0, 1, 0], [1, 0, 1], [1, 1, 1]], bool)
+    resigned = jnp.zeros((4, 3), bool).at[1, 1].set(True)
+    fields = dict.fromkeys(selfplay.Row._fields, jnp.zeros((4, 3)))
+    rows = selfplay.Row(**fields | {"action": moves, "player": player, "done": done, "resigned": resigned})
+    unknown = jnp.full(9, -1)
+    expected = {
+        (0, 0): jnp.full(9, 2).at[jnp.array([4, 8])].set(0).at[0].set(1),
+        (1, 0): jnp.full(9, 2).at[0].set(0).at[8].set(1),
+        (0, 1): unknown.at[3].set(0),
+        (1, 1): unknown,
+        (1, 2): jnp.full(9, 2).at[2].set(0),
+    }
+    for shift in (0, 3):  # the ring may begin anywhere
+        ring = jax.tree.map(lambda x, shift=shift: jnp.roll(x, shift, axis=0), rows)
+        known = jnp.ones((4, 3), bool)
+        filled = replay.Replay(ring, known, known, known, jnp.int32(shift))
+        index = jnp.array([(t + shift) % 4 * 3 + lane for t, lane in expected])
+        np.testing.assert_array_equal(replay.future_moves(game, filled, index), jnp.stack(list(expected.values())))
+    view = dataclasses.replace(game, to_view=np.stack([np.arange(9), np.arange(9)[::-1]]))
+    seen = replay.future_moves(view, replay.Replay(rows, known, known, known, jnp.int32(0)), jnp.array([3]))
+    assert seen[0].tolist() == [1, 2, 2, 2, 2, 2, 2, 2, 0]
+
+
+def test_games_are_given_up_but_for_those_played_out():
+    """Every player moves to the first free square and despairs from ply 2 on: the first player then wins at ply 6."""
+    game = envs.make("tictactoe")
+    config = dataclasses.replace(SMALL, resign=0.9, played_out=0.5, plies_per_iteration=12)
+
+    def search(weights, key, states, plies):
+        mask = jax.vmap(game.mask)(states)
+        value = jnp.where(plies >= 2, -0.95, 0.0)
+        nothing = mask * 1.0
+        return SearchResult(mask.argmax(-1), nothing, value, nothing[:, :2], value, nothing, nothing, value)
+
+    lanes = selfplay.new_games(game, jax.random.key(0), 400, 0, 0.5)
+    assert 160 < int(lanes.played_out.sum()) < 240
+    after, rows = jax.jit(selfplay.make_selfplay(game, search, config))({}, jax.random.key(1), lanes)
+    out = np.asarray(lanes.played_out)
+    ends, given_up = np.asarray(rows.done), np.asarray(rows.resigned)
+    assert (ends.argmax(0) == np.where(out, 6, 2)).all()
+    assert given_up[2, ~out].all() and not given_up[:7, out].any() and not given_up[:2].any()
+    np.testing.assert_array_equal(rows.rewards[2, ~out], np.tile([-1.0, 1.0], ((~out).sum(), 1)))
+    np.testing.assert_array_equal(rows.rewards[6, out], np.tile([1.0, -1.0], (out.sum(), 1)))
+    assert (np.asarray(rows.plies)[3, ~out] == 0).all()
+    assert (after.played_out != lanes.played_out).any()  # drawn anew for every game
+    never = selfplay.make_selfplay(game, search, dataclasses.replace(config, resign=1.0))
+    assert not jax.jit(never)({}, jax.random.key(1), lanes)[1].resigned.any()
+    three = dataclasses.replace(game, num_players=3)
+    with pytest.raises(ValueError, match="--resign=0.9: giving up is for two players"):
+        selfplay.make_selfplay(three, search, config)
 
 
 def test_random_actions_are_legal_and_even():
@@ -81,9 +159,29 @@ def test_rows_of_a_run_hold_the_outcome_of_their_game(parts):
             ends = [u for u in range(t, length) if rows.done[u, lane]]
             assert known[t, lane] == bool(ends)
             if ends:
-                assert result[t, lane] == rows.rewards[ends[0], lane, rows.player[t, lane]]
+                assert result[t, lane, 0] == rows.rewards[ends[0], lane, rows.player[t, lane]]
     plies = rows.plies[:length]
     assert ((plies[1:] == plies[:-1] + 1) | ((plies[1:] == 0) & rows.done[: length - 1])).all()
+
+
+def test_three_players_learn_a_value_for_every_seat():
+    game = envs.make("foq_multi:rows=4,cols=4")
+    config = dataclasses.replace(
+        preset(game, "cpu"), num_envs=16, num_simulations=4, channels=8, blocks=1, replay_capacity=400, batch_size=32
+    )
+    assert config.resign == 1
+    net = make_network(game, config)
+    run = jax.jit(lambda: start_run(game, net, config))()
+    iterate = jax.jit(make_iteration(game, net, config, ONE))
+    for _ in range(4):
+        run, figures = iterate(run, 0.0)
+    assert np.isfinite([figures.policy_loss, figures.value_loss, figures.future_loss]).all()
+    batch = replay.sample(game, run.replay, replay.draw(run.replay, jax.random.key(0), (32,)), future=True)
+    assert batch.value.shape == (32, 3)
+    np.testing.assert_allclose(batch.value.sum(-1), 0, atol=1e-6)
+    logits, value = net.apply(run.learning.average, batch.planes)
+    assert (logits.shape, value.shape) == ((32, 16), (32, 3))
+    assert batch.future.min() >= 0 and batch.future.max() == 3
 
 
 def test_the_ring_forgets_the_oldest_iteration():
@@ -105,6 +203,17 @@ def test_draw_is_even_over_known_rows(parts):
     assert (np.abs(counts[known] - expected) < 6 * np.sqrt(expected)).all()
 
 
+def rest_of_the_game(ring: replay.Replay, index: int) -> list[int]:
+    """`replay.future_moves` of one row of tic-tac-toe, step by step: no move is made twice."""
+    rows, lanes = jax.device_get(ring.rows), ring.known.shape[1]
+    t, lane, who = index // lanes, index % lanes, [2] * 9
+    while True:
+        who[int(rows.action[t, lane])] = (int(rows.player[t, lane]) - int(rows.player[index // lanes, lane])) % 2
+        if rows.done[t, lane]:
+            return who
+        t += 1
+
+
 def test_samples_are_turned_as_a_whole(parts):
     """Each sampled row equals its position seen through one symmetry: planes, legal codes and policy together."""
     game, start, iterate = parts
@@ -112,7 +221,7 @@ def test_samples_are_turned_as_a_whole(parts):
     for _ in range(3):
         run, _ = iterate(run, 0.0)
     index = replay.draw(run.replay, jax.random.key(1), (32,))
-    batch = jax.device_get(replay.sample(game, run.replay, index))
+    batch = jax.device_get(replay.sample(game, run.replay, index, future=True))
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     memory = jax.tree.map(take, run.replay.rows.memory)
     seen = set()
@@ -124,6 +233,7 @@ def test_samples_are_turned_as_a_whole(parts):
         np.testing.assert_array_equal(batch.planes[i], game.observe(turned))
         legal = np.flatnonzero(game.mask(turned)).tolist()
         assert sorted(c for c in batch.actions[i].tolist() if c >= 0) == legal
+        assert batch.future[i][game.symmetries[part].actions].tolist() == rest_of_the_game(run.replay, int(index[i]))
     assert seen == set(range(8))
 
 
@@ -145,7 +255,7 @@ def test_learning_rate_by_hand():
 @pytest.mark.parametrize("normalisation", ["batch", "layer", "none"])
 def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
     game = envs.make("tictactoe")
-    config = dataclasses.replace(SMALL, network=network, normalisation=normalisation, learning_rate=1e-2)
+    config = dataclasses.replace(SMALL, network=network, normalisation=normalisation, future_weight=1.0)
     net = make_network(game, config)
     keys = jax.random.split(jax.random.key(0), 3)
     planes = jax.random.bernoulli(keys[0], 0.4, (16, 3, 3, 2)).astype(jnp.float32)
@@ -154,6 +264,7 @@ def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
         jnp.tile(jnp.array([0, 2, 4, -1]), (16, 1)),
         jax.nn.one_hot(jax.random.randint(keys[1], (16,), 0, 3), 4),
         jax.random.choice(keys[2], jnp.array([-1.0, 1.0]), (16,)),
+        jnp.tile(jnp.array([0, 1, 2, -1, 0, 1, 2, 0, 0], jnp.int8), (16, 1)),
     )
     weights = net.init(keys[0])
     optimiser = optax.adam(1e-2)
@@ -162,7 +273,7 @@ def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
     def fit(params):
         def step(carry, _):
             params, state, extra = carry
-            of = lambda p: learner.loss(net, {**extra, "params": p}, batch, 1.0)
+            of = lambda p: learner.loss(net, {**extra, "params": p}, batch, config)
             gradient, (losses, extra) = jax.grad(of, has_aux=True)(params)
             change, state = optimiser.update(gradient, state)
             return (optax.apply_updates(params, change), state, extra), losses
@@ -172,7 +283,8 @@ def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
     losses = fit(weights["params"])
     assert float(losses.policy_loss[0]) == pytest.approx(np.log(3), abs=1e-4)  # starts uniform over the legal actions
     assert float(losses.value_loss[0]) == pytest.approx(1.0, abs=1e-4)  # and with value 0
-    assert float(losses.policy_loss[-1] + losses.value_loss[-1]) < 0.3
+    assert float(losses.future_loss[0]) == pytest.approx(8 / 9 * np.log(3), abs=1e-4)  # one move of nine is unknown
+    assert float(losses.policy_loss[-1] + losses.value_loss[-1] + losses.future_loss[-1]) < 0.3
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (288, 32), (32, 288)])

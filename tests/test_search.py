@@ -6,12 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import blank_network, noisy_network, order_game, order_values
+from toys import blank_network, noisy_network, order_game, order_values, three_game, three_values
 
 import envs
 from agents import search as search_lib
+from agents import tree_search
 from agents.config import Config
 from agents.search import make_search
+from agents.selection import halving_table
 from agents.selfplay import random_action
 
 KINDS = ["gumbel", "puct"]
@@ -106,18 +108,8 @@ def test_wins_in_two_for_both_sides(kind, forced_wins):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_sign_would_be_seen(kind, forced_wins, monkeypatch):
-    right = search_lib.make_recurrent
-
-    def flipped(game, evaluate):
-        recurrent = right(game, evaluate)
-
-        def wrong(*arguments):
-            output, states = recurrent(*arguments)
-            return output.replace(discount=-output.discount), states
-
-        return wrong
-
-    monkeypatch.setattr(search_lib, "make_recurrent", flipped)
+    right = tree_search.for_mover
+    monkeypatch.setattr(tree_search, "for_mover", lambda values, mover: right(values, 1 - mover))
     assert share_of_wins(kind, forced_wins) < 0.9
 
 
@@ -225,7 +217,162 @@ def test_slots_are_the_default_where_few_of_many_actions_are_legal():
     assert search_lib.tree_slots(envs.make("foq"), Config()) is None
 
 
-def test_more_than_two_players_are_refused():
-    game = dataclasses.replace(envs.make("tictactoe"), num_players=3)
-    with pytest.raises(ValueError, match="two players"):
-        make_search(game, blank_network(9), Config(), explore=False)
+def test_what_needs_two_players_is_refused_with_three():
+    game = envs.make("foq_multi")
+    for options, named in (({"search_loop": "mctx"}, "--search_loop=mctx"), ({"proofs": True}, "--proofs")):
+        with pytest.raises(ValueError, match=f"{named}.*two players.*has 3"):
+            make_search(game, blank_network(game.num_actions), Config(**options), explore=False)
+
+
+def test_what_mctx_cannot_do_is_refused_by_name():
+    game = envs.make("foq:rows=4,cols=5")
+    for options, named in (({"tree": "slots"}, "--tree=slots"), ({"proofs": True}, "--proofs")):
+        with pytest.raises(ValueError, match=named):
+            make_search(game, blank_network(20), Config(search_loop="mctx", **options), explore=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_three_players_each_look_after_themselves(kind):
+    """Against max^n by full enumeration; a player's results differ by a quarter or more."""
+    rng = np.random.default_rng(0)
+    game, count = three_game(), 64
+    table = rng.permuted(np.tile(np.arange(8)[:, None] / 4 - 1, (count, 1, 3)), axis=1)
+    states = jax.vmap(lambda t: game.init()._replace(table=t))(jnp.asarray(table, jnp.float32))
+    values = np.stack([three_values(t) for t in table])  # [count, first move, player]
+    gap = values[:, 0, 0] - values[:, 1, 0]
+    net = dataclasses.replace(blank_network(2), apply=lambda w, x: (jnp.zeros((len(x), 2)), jnp.zeros((len(x), 3))))
+    # Values are means over visits: enough of them, and little exploration, to come near the best.
+    near = {"gumbel": {"value_scale": 0.05}, "puct": {"c_puct": 0.7}}[kind]
+    found = choose(game, net, dataclasses.replace(DEEP, search=kind, num_simulations=1000, **near), states)
+    clear = np.abs(gap) >= 0.5
+    assert clear.sum() > 40
+    right = (found.action == (gap < 0))[clear]
+    assert right.mean() > 0.95  # the policy of Gumbel search may settle on the first good reply that it met
+    if kind == "puct":
+        assert right.all()
+        assert np.abs(found.values - values[np.arange(count), found.action])[clear].max() < 0.3
+
+
+def test_three_queens_are_searched_and_illegal_moves_never_seen():
+    game = envs.make("foq_multi:rows=5,cols=6")
+    states = random_positions(game, 32, 20)
+    legal = np.asarray(jax.vmap(game.mask)(states))
+    going = legal.any(1)
+    heads = noisy_network(game.num_actions + 2)
+
+    def apply(weights, planes):
+        logits, value = heads.apply(weights, planes)
+        return logits[:, :-2], jnp.stack([value, jnp.tanh(logits[:, -2]), jnp.tanh(logits[:, -1])], axis=-1)
+
+    net = dataclasses.replace(heads, apply=apply)
+    found = choose(game, net, Config(num_simulations=24), states, explore=True)
+    assert legal[np.arange(32), found.action][going].all()
+    assert (found.visits[~legal] == 0).all()
+    assert found.values.shape == (32, 3)
+
+
+def test_halving_by_hand():
+    """8 simulations on 4 edges: each once, then the better two twice more. On 3 of 10: two rounds of one and two."""
+    table = halving_table(4, 8)
+    assert table.shape == (5, 8)
+    assert table[4].tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
+    assert table[1].tolist() == list(range(8)) == table[0].tolist()
+    assert halving_table(3, 10)[3].tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
+
+
+@pytest.fixture(scope="module")
+def solved(golden):
+    """Every unfinished position of tic-tac-toe, the moves that keep its value, and that value for the mover."""
+    lines = [p for p in golden("tictactoe_solved.jsonl.gz") if not p["terminal"]]
+    right = np.zeros((len(lines), 9), bool)
+    for i, p in enumerate(lines):
+        right[i, p["optimal"]] = True
+    game = envs.make("tictactoe")
+    states = [game.from_record({k: p[k] for k in ("board", "to_move")}) for p in lines]
+    # The table's values are the mover's own.
+    return stack(states), right, np.array([p["value"] for p in lines])
+
+
+def table_network(states, values):
+    """A network that looks its value up, by the board as the mover sees it, and has no prior."""
+    game = envs.make("tictactoe")
+    power = jnp.asarray(3 ** np.arange(9))
+    code = lambda planes: ((planes[..., 0] + 2 * planes[..., 1]).reshape(len(planes), 9).astype(jnp.int32) * power).sum(
+        -1
+    )
+    table = jnp.zeros(3**9).at[code(jax.vmap(game.observe)(states))].set(jnp.asarray(values, jnp.float32))
+    net = blank_network(9)
+    return dataclasses.replace(net, apply=lambda w, planes: (jnp.zeros((len(planes), 9)), table[code(planes)]))
+
+
+def test_perfect_values_give_perfect_play_from_every_position(solved):
+    """Gumbel search that sees each move once, and PUCT with simulations enough for its means."""
+    states, right, values = solved
+    game, net = envs.make("tictactoe"), table_network(states, values)
+    empty = (np.asarray(states.board).reshape(len(right), 9) == 0).sum(1)
+    for moves in range(1, 10):
+        here = empty == moves
+        some = jax.tree.map(lambda x, here=here: x[here], states)
+        found = choose(game, net, dataclasses.replace(DEEP, num_simulations=moves), some)
+        assert right[here][np.arange(here.sum()), found.action].all()
+    found = choose(game, net, dataclasses.replace(DEEP, search="puct", c_puct=1.25), states)
+    assert right[np.arange(len(right)), found.action].all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_play_perfectly_with_a_network_that_is_wrong(kind, solved):
+    """Where the rest of the game fits into the search: up to five empty cells, which is at most 326 positions."""
+    states, right, values = solved
+    few = (np.asarray(states.board).reshape(len(right), 9) == 0).sum(1) <= 5
+    assert few.sum() > 2000
+    states, right, values = jax.tree.map(lambda x: x[few], states), right[few], values[few]
+    wrong = table_network(states, -values)
+    config = Config(num_simulations=400, search=kind, gumbel_actions=16, proofs=True)
+    found = choose(envs.make("tictactoe"), wrong, config, states)
+    assert right[np.arange(len(right)), found.action].all()
+    np.testing.assert_array_equal(found.value, values)
+    without = choose(
+        envs.make("tictactoe"), wrong, dataclasses.replace(config, proofs=False, num_simulations=32), states
+    )
+    assert right[np.arange(len(right)), without.action].mean() < 0.95  # the network is really wrong
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_game_is_searched_alike_whatever_its_neighbours(kind):
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 32, 8)
+    config, net = Config(num_simulations=40, search=kind), noisy_network(20)
+    together = choose(game, net, config, states)
+    order = np.random.default_rng(0).permutation(32)
+    shuffled = choose(game, net, config, jax.tree.map(lambda x: x[order], states))
+    alone = [choose(game, net, config, jax.tree.map(lambda x, i=i: x[i : i + 1], states)) for i in (3, 20)]
+    for name in ("action", "visits", "policy", "value", "qvalues"):
+        np.testing.assert_allclose(getattr(shuffled, name), getattr(together, name)[order], atol=1e-6)
+        for one, i in zip(alone, (3, 20), strict=True):
+            np.testing.assert_allclose(getattr(one, name)[0], getattr(together, name)[i], atol=1e-6)
+
+
+def test_leaves_through_symmetries():
+    """Averaged, a position and its images get the same evaluation; at random, that of one of its images."""
+    game, net = envs.make("tictactoe"), noisy_network(9)
+    states = random_positions(game, 16, 6)
+    evaluate = {kind: search_lib.make_evaluate(game, net, kind) for kind in ("none", "random", "average")}
+    key = jax.random.key(0)
+    logits, values = evaluate["average"]({}, key, states)
+    images = []
+    for symmetry in game.symmetries:
+        turned = jax.vmap(symmetry.state)(states)
+        there, value = evaluate["none"]({}, key, turned)
+        images.append((there[:, symmetry.actions], value))
+        again, same = evaluate["average"]({}, key, turned)
+        np.testing.assert_allclose(again[:, symmetry.actions], logits, atol=1e-5)
+        np.testing.assert_allclose(same, values, atol=1e-5)
+    np.testing.assert_allclose(np.mean([value for _, value in images], axis=0), values, atol=1e-5)
+    seen = set()
+    for seed in range(4):
+        there, value = evaluate["random"]({}, jax.random.key(seed), states)
+        for i in range(16):
+            hits = [k for k, (a, v) in enumerate(images) if np.allclose(a[i], there[i]) and np.allclose(v[i], value[i])]
+            assert hits
+            seen |= set(hits)
+    assert seen == set(range(8))

@@ -64,13 +64,52 @@ def order_values(order: np.ndarray, table: np.ndarray) -> np.ndarray:
     return np.array([1 if winner([c]) == order[0] else -1 for c in (0, 1)])
 
 
+class Three(NamedTuple):
+    """Three players make one binary choice each, in turn; then a table says what everybody gets."""
+
+    choices: Array  # int8[3]
+    plies: Array  # int8[]
+    table: Array  # float32[8, 3]
+
+
+def three_game() -> Game:
+    over = lambda s: s.plies >= 3
+
+    def move(s: Three, action: Any) -> Three:
+        here = (jnp.arange(3) == s.plies) & ~over(s)
+        choices = jnp.where(here, action, s.choices).astype(jnp.int8)
+        return s._replace(choices=choices, plies=jnp.minimum(s.plies + 1, 3).astype(jnp.int8))
+
+    return Game(
+        name="three", num_players=3, num_actions=2, max_plies=3, max_legal=2,
+        init=lambda key=None: Three(jnp.zeros(3, jnp.int8), jnp.int8(0), jnp.zeros((8, 3))),
+        step=move, move=move, over=over,
+        rewards=lambda s: jnp.where(over(s), s.table[jnp.sum(s.choices * jnp.array([4, 2, 1]))], 0.0),
+        mask=lambda s: jnp.ones(2, bool) & ~over(s), player=lambda s: jnp.minimum(s.plies, 2).astype(jnp.int32),
+        observe=lambda s: s.choices.reshape(1, 3, 1).astype(jnp.float32),
+        symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        to_record=lambda s: {}, from_record=lambda d: None,
+    )  # fmt: skip
+
+
+def three_values(table: np.ndarray) -> np.ndarray:
+    """What everybody gets after each first choice, when each player does the best for himself; no two results of a
+    player are equal."""
+
+    def best(options: list[np.ndarray], player: int) -> np.ndarray:
+        return max(options, key=lambda values: values[player])
+
+    last = [best([table[2 * i], table[2 * i + 1]], 2) for i in range(4)]
+    return np.stack([best([last[2 * i], last[2 * i + 1]], 1) for i in range(2)])
+
+
 def blank_network(num_actions: int) -> Network:
     """Knows nothing: uniform policy, value 0. What search finds with it, it finds by the rules alone."""
 
     def apply(weights, planes):
         return jnp.zeros((len(planes), num_actions)), jnp.zeros(len(planes))
 
-    return Network(lambda key: {}, apply, lambda weights, planes: (apply(weights, planes), weights))
+    return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
 
 
 def noisy_network(num_actions: int, seed: int = 0) -> Network:
@@ -83,4 +122,4 @@ def noisy_network(num_actions: int, seed: int = 0) -> Network:
         hidden = jnp.sin(flat @ heads[: flat.shape[1]] * 3)
         return 2 * hidden[:, :-1], jnp.tanh(hidden[:, -1])
 
-    return Network(lambda key: {}, apply, lambda weights, planes: (apply(weights, planes), weights))
+    return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))

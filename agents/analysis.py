@@ -1,0 +1,175 @@
+"""A long look at one position: search until a time or a number of simulations is used up, the tree kept from move to
+move, and lines of play as plain records."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents import tree_search
+from agents.config import Config
+from agents.network import Network
+from agents.search import make_forest
+from agents.tree_search import ILLEGAL, ROOT, Tree
+from envs.game import Array, Game
+
+PROVEN = {-1: "loss", 0: "draw", 1: "win"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Analyst:
+    """Searches one position in `copies` trees at once, each with noise of its own, so that a batch or several devices
+    work on it together; the first tree goes without noise. The functions are compiled; trees are given up to them."""
+
+    game: Game
+    step: int  # simulations of one call of `think`, in every tree
+    room: int  # nodes that a tree can hold
+    begin: Callable[[Any, Array, Any], Tree]
+    """(weights, key, state) -> trees of that position."""
+    think: Callable[[Any, Array, Tree], Tree]
+    """(weights, key, trees) -> the same after `step` more simulations. They need room for as many nodes."""
+    follow: Callable[[Tree, Array], Tree]
+    """(trees, action) -> what is known of the position after it; trees where it was never tried are empty."""
+    codes: Callable[[Tree], Array]
+    states: Callable[[Tree], Any]
+
+
+def make_analyst(game: Game, net: Network, config: Config, *, room: int = 4096, copies: int = 1) -> Analyst:
+    """An analyst with the search of `config`; `num_simulations` is the step in which it thinks.
+
+    With Gumbel search each step is a sequential halving of its own that begins with all that is known, so the search
+    can be stopped after any of them. With PUCT the steps make no difference.
+    """
+    config = dataclasses.replace(config, proofs=game.num_players == 2)
+    forest = make_forest(game, net, config)
+
+    def begin(weights, key, state):
+        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (copies, *x.shape)), state)
+        return forest.plant(weights, key, states, room)
+
+    def think(weights, key, tree):
+        noisy_key, plain_key = jax.random.split(key)
+        plies = jnp.full(copies, game.max_plies)
+        first = jax.tree.map(lambda x: x[:1], tree)
+        first = forest.think(weights, plain_key, first, plies[:1], False)[2]
+        if copies == 1:
+            return first
+        rest = forest.think(weights, noisy_key, jax.tree.map(lambda x: x[1:], tree), plies[1:], True)[2]
+        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
+
+    def follow(tree, action):
+        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], (copies, tree.logits.shape[-1]))
+        return tree_search.follow(tree, (codes == action).argmax(-1))
+
+    return Analyst(
+        game=game,
+        step=config.num_simulations,
+        room=room,
+        begin=jax.jit(begin),
+        think=jax.jit(think, donate_argnums=2),
+        follow=jax.jit(follow),
+        codes=forest.codes,
+        states=forest.states,
+    )
+
+
+def analyse(
+    analyst: Analyst,
+    weights: Any,
+    key: Array,
+    tree: Tree,
+    *,
+    seconds: float | None = None,
+    simulations: int | None = None,
+) -> Tree:
+    """Thinks until the time or the simulations (of each tree) are used up, or the room; one step at least, where there
+    is room for it.
+
+    Raises:
+        ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
+    """
+    if seconds is None and simulations is None:
+        raise ValueError("analyse: give seconds, simulations or both")
+    if min(x for x in (seconds, simulations) if x is not None) <= 0:
+        raise ValueError("analyse: seconds and simulations must be more than 0")
+    begun, done, taken = time.monotonic(), 0, 0.0
+    while int(tree.size.max()) + analyst.step <= analyst.room:
+        if done and simulations is not None and done + analyst.step > simulations:
+            break
+        # A step that would probably end too late is not begun.
+        if done and seconds is not None and time.monotonic() - begun + taken > seconds:
+            break
+        started = time.monotonic()
+        tree = jax.block_until_ready(analyst.think(weights, jax.random.fold_in(key, done), tree))
+        taken, done = time.monotonic() - started, done + analyst.step
+    return tree
+
+
+def advance(analyst: Analyst, weights: Any, key: Array, tree: Tree, action: int) -> Tree:
+    """The trees after a move: what is known of it is kept; trees that know nothing are planted anew."""
+    after = analyst.follow(tree, jnp.int32(action))
+    known = after.size > 0
+    if bool(known.all()):
+        return after
+    state = jax.tree.map(lambda x: x[0, ROOT], analyst.states(tree))
+    anew = analyst.begin(weights, key, analyst.game.move(state, action))
+    return jax.tree.map(lambda a, b: jnp.where(known.reshape(-1, *[1] * (a.ndim - 1)), a, b), after, anew)
+
+
+def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
+    """What the trees say of their position, JSON-ready.
+
+    Returns:
+        `value` for the mover, `simulations` of all trees, `proven` (`win`, `draw`, `loss` for the mover, or None), and
+        `moves`, the best first, `most` of them: `action`, `visits`, `value`, `prior`, `proven` and `line`, the moves
+        that the first tree expects from it on.
+    """
+    host, codes = jax.device_get(tree), np.asarray(analyst.codes(tree))
+    codes = np.broadcast_to(codes, host.logits.shape)[0]
+    edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
+    at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
+    visits = at_root(host.edge_visits)
+    value = (at_root(host.q) * visits).sum(0) / np.maximum(visits.sum(0), 1)
+    mean = np.average(host.values[:, ROOT, int(host.mover[0, ROOT])], weights=host.visits[:, ROOT])
+    low, high = np.full(len(edges), -np.inf), np.full(len(edges), np.inf)
+    if host.low is not None:  # what one tree has proven holds in all
+        low, high = at_root(host.low).max(0), at_root(host.high).min(0)
+    prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
+    best, limit = low.max(initial=-np.inf), high.max(initial=-np.inf)
+    sure = np.where(low == high, np.where((low == best) & (low > -1), 1, -(low < 0).astype(int)), 0)
+    order = np.lexsort((-prior, -visits.sum(0), -sure))[:most]
+    proven = lambda low, high: PROVEN[int(low)] if low == high else None
+    name = lambda code: analyst.game.action_name(int(code))
+    return {
+        "value": round(float(np.clip(mean, best, limit)), 4),
+        "simulations": int((host.visits[:, ROOT] - 1).sum()),
+        "proven": proven(best, limit),
+        "moves": [
+            {
+                "action": name(codes[ROOT, edges[i]]),
+                "visits": int(visits[:, i].sum()),
+                "value": round(float(np.clip(value[i], low[i], high[i])), 4),
+                "prior": round(float(prior[i] / prior.sum()), 4),
+                "proven": proven(low[i], high[i]),
+                "line": [name(code) for code in line(host, codes, int(edges[i]))],
+            }
+            for i in order
+        ],
+    }
+
+
+def line(tree: Tree, codes: np.ndarray, edge: int) -> list[int]:
+    """Codes from the root's `edge` on along the most visited edges of the first tree; `codes` int[C, K]."""
+    node, found = ROOT, []
+    while True:
+        found.append(int(codes[node, edge]))
+        node = int(tree.child[0, node, edge])
+        if node < 0 or not tree.edge_visits[0, node].any():
+            return found
+        edge = int(tree.edge_visits[0, node].argmax())

@@ -1,0 +1,97 @@
+"""The search by mctx's own policies: the reference for ours, for two players and trees over all action codes."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import mctx as untyped_mctx
+
+from agents.config import Config
+from agents.tree_search import ILLEGAL
+from envs.game import Array, Game
+
+# mctx's records are made by a decorator that type checkers cannot follow.
+mctx: Any = untyped_mctx
+
+
+def make_recurrent(game: Game, evaluate: Any):
+    """mctx's recurrent function over `evaluate(weights, key, states) -> (masked logits, values by player)`.
+
+    A finished node has value 0 and discount 0, a finished parent gives reward 0; the discount is -1 when the turn
+    passes to the other side and +1 when the same side moves again.
+    """
+
+    def advance(s, action):
+        done = game.over(s)
+        moved = jax.tree.map(functools.partial(jnp.where, done), s, game.move(s, action))
+        mover, ends = game.player(s), game.over(moved)
+        reward = jnp.where(ends & ~done, game.rewards(moved)[mover], 0.0)
+        return moved, reward, jnp.where(ends, 0.0, jnp.where(game.player(moved) == mover, 1.0, -1.0))
+
+    def recurrent(weights, key, action, states):
+        states, reward, discount = jax.vmap(advance)(states, action)
+        logits, values = evaluate(weights, key, states)
+        value = jnp.where(discount == 0, 0.0, of_mover(game, states, values))
+        return mctx.RecurrentFnOutput(reward=reward, discount=discount, prior_logits=logits, value=value), states
+
+    return recurrent
+
+
+def of_mover(game: Game, states: Any, values: Array) -> Array:
+    return jnp.take_along_axis(values, jax.vmap(game.player)(states)[:, None], axis=-1)[:, 0]
+
+
+def make_search(game: Game, evaluate: Any, config: Config, num_slots: int | None, explore: bool, result: Any):
+    """See `agents.search.make_search`; `result` is its record."""
+    if game.num_players != 2 or num_slots is not None:
+        raise ValueError(
+            f"--search_loop=mctx: for two players and --tree=dense; {game.name} has {game.num_players} players"
+            + ("" if num_slots is None else f" and --tree={config.tree} was asked for")
+        )
+    if config.proofs:
+        raise ValueError("--search_loop=mctx: it has no --proofs")
+    recurrent, players = make_recurrent(game, evaluate), jnp.arange(2)
+
+    def search(weights: Any, key: Array, states: Any, plies: Array):
+        logits, values = evaluate(weights, jax.random.fold_in(key, config.num_simulations), states)
+        legal = jax.vmap(game.mask)(states)
+        value = jnp.where(legal.any(-1), of_mover(game, states, values), 0.0)
+        root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
+        invalid = (~legal).astype(jnp.float32)  # mctx marks illegal actions: the one place where masks are inverted
+        if config.search == "gumbel":
+            output = mctx.gumbel_muzero_policy(
+                weights, key, root, recurrent, config.num_simulations, invalid,
+                qtransform=functools.partial(
+                    mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale,
+                    maxvisit_init=config.visit_offset, rescale_values=config.rescale_values,
+                ),
+                max_num_considered_actions=min(config.gumbel_actions, game.num_actions),
+                gumbel_scale=1.0 if explore else 0.0,
+            )  # fmt: skip
+            action = output.action
+        else:
+            action_key, search_key = jax.random.split(key)
+            output = mctx.muzero_policy(
+                weights, search_key, root, recurrent, config.num_simulations, invalid,
+                dirichlet_fraction=config.dirichlet_fraction if explore else 0.0,
+                dirichlet_alpha=config.dirichlet_alpha, pb_c_init=config.c_puct, temperature=1.0,
+            )  # fmt: skip
+            visits = jnp.where(legal, jnp.log(jnp.maximum(output.action_weights, 1e-12)), ILLEGAL)
+            early = explore & (plies < config.temperature_plies)
+            action = jnp.where(early, jax.random.categorical(action_key, visits), visits.argmax(-1)).astype(jnp.int32)
+        tree, summary = output.search_tree, output.search_tree.summary()
+        return result(
+            action=action,
+            policy=jnp.where(legal, output.action_weights, 0),
+            value=summary.value,
+            values=jnp.where(players == jax.vmap(game.player)(states)[:, None], 1, -1) * summary.value[:, None],
+            raw_value=value,
+            visits=jnp.where(legal, tree.children_visits[:, 0], 0),
+            qvalues=jnp.where(legal, summary.qvalues, 0),
+            depth=tree.node_visits[:, 1:].sum(-1) / config.num_simulations,
+        )
+
+    return search

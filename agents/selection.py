@@ -1,0 +1,163 @@
+"""Which edge of a node a simulation takes: Gumbel search, PUCT and UCB1, over the edges of many nodes at once."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents.tree_search import ILLEGAL, Edges
+from envs.game import Array
+
+
+def legal(edges: Edges) -> Array:
+    """bool[M, K]: where there is an edge."""
+    return edges.logits > ILLEGAL / 2
+
+
+def best(score: Array, allowed: Array) -> Array:
+    """The allowed edge of the highest score, int32[M]; the first one where none is allowed."""
+    return jnp.where(allowed, score, -jnp.inf).argmax(-1).astype(jnp.int32)
+
+
+def prune(edges: Edges) -> Edges:
+    """Without the edges that cannot be better than what is proven already, and with values within their bounds.
+
+    A node whose own result is proven keeps all its edges: there is nothing left to choose.
+    """
+    if edges.low is None or edges.high is None:
+        return edges
+    open_ = legal(edges) & (edges.high > edges.low.max(-1, keepdims=True))
+    kept = open_ | ~open_.any(-1, keepdims=True)
+    return edges._replace(logits=jnp.where(kept, edges.logits, ILLEGAL), q=jnp.clip(edges.q, edges.low, edges.high))
+
+
+def prefer_proven(edges: Edges, chosen: Array) -> Array:
+    """The move to play at a root, given the one chosen by values and visits: where a win or a draw is proven and
+    nothing better can come, or the chosen move is worth less, the proven one."""
+    if edges.low is None or edges.high is None:
+        return chosen
+    least, most = edges.low.max(-1), edges.high.max(-1)
+    proven = best(edges.visits, legal(edges) & (edges.low == least[:, None]))
+    worth = jnp.take_along_axis(jnp.clip(edges.q, edges.low, edges.high), chosen[:, None], axis=-1)[:, 0]
+    return jnp.where((least > -1) & ((least == most) | (worth < least)), proven, chosen)
+
+
+def proven_value(edges: Edges) -> Array:
+    """Mean value of each node for its mover, within what is proven; float32[M]."""
+    if edges.low is None or edges.high is None:
+        return edges.value
+    return jnp.clip(edges.value, edges.low.max(-1), edges.high.max(-1))
+
+
+def completed_values(edges: Edges, value_scale: float, visit_offset: float, rescale: bool) -> Array:
+    """What the values of all edges add to their logits, float32[M, K].
+
+    An edge without a visit has the mixed value of the node: its raw value and the values of the visited edges, weighed
+    by their priors (Danihelka et al. 2022, "Policy improvement by planning with Gumbel", appendix D). With `rescale`
+    the values are spread over [0, 1] before they are weighed by `value_scale` and visits (section 3.4, appendix F).
+    """
+    visited = edges.visits > 0
+    total = edges.visits.sum(-1)
+    prior = jnp.maximum(jax.nn.softmax(edges.logits), jnp.finfo(jnp.float32).tiny)
+    seen = jnp.where(visited, prior, 0.0)
+    share = jnp.where(total > 0, seen.sum(-1), 1.0)
+    mean = (seen * edges.q).sum(-1) / share
+    mixed = (edges.raw + total * mean) / (total + 1)
+    values = jnp.where(visited, edges.q, mixed[:, None])
+    if rescale:
+        low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
+        values = (values - low) / jnp.maximum(high - low, 1e-8)
+    return (visit_offset + edges.visits.max(-1, keepdims=True)) * value_scale * values
+
+
+def gumbel_inner(edges: Edges, values: Array) -> Array:
+    """Below the root: the edge whose visits lag most behind the improved policy (the same paper, section 5).
+
+    `values` are the edges' `completed_values`.
+    """
+    improved = jax.nn.softmax(edges.logits + values)
+    lag = improved - edges.visits / (1 + edges.visits.sum(-1, keepdims=True))
+    return lag.argmax(-1).astype(jnp.int32)
+
+
+def gumbel_root(edges: Edges, values: Array, noise: Array, before: Array, table: Array) -> Array:
+    """At the root: sequential halving over the edges that are best by noise, prior and value (section 2 and 3).
+
+    Args:
+        edges: the roots.
+        values: their `completed_values`.
+        noise: float32[M, K], Gumbel noise.
+        before: int32[M, K], visits that the edges had before this search; they count as knowledge, not as part of the
+            schedule.
+        table: `halving_table`.
+    """
+    visits = edges.visits - before
+    allowed = legal(edges)
+    considered = jnp.minimum(table.shape[0] - 1, allowed.sum(-1))
+    due = allowed & (visits == table[considered, visits.sum(-1)][:, None])
+    # Proofs may have taken those away whose turn it was.
+    return best(gumbel_score(edges, values, noise), due | (allowed & ~due.any(-1, keepdims=True)))
+
+
+def gumbel_score(edges: Edges, values: Array, noise: Array) -> Array:
+    """Noise, prior and value of each edge together; of those most visited the highest is played."""
+    logits = edges.logits - edges.logits.max(-1, keepdims=True)
+    return jnp.maximum(noise + logits + values, ILLEGAL)
+
+
+@functools.cache
+def halving_table(most_considered: int, simulations: int) -> np.ndarray:
+    """How many visits an edge must have to be visited by simulation i when m edges are considered; int32[m + 1, N].
+
+    Sequential halving (Karnin et al. 2013) as in Danihelka et al. 2022: the simulations are divided evenly among the
+    rounds, and within a round among the edges that are left; each round keeps the better half, two at least.
+    """
+    table = np.zeros((most_considered + 1, simulations), np.int32)
+    for considered in range(most_considered + 1):
+        if considered <= 1:
+            table[considered] = np.arange(simulations)
+            continue
+        rounds, left, visits, wanted = math.ceil(math.log2(considered)), considered, 0, []
+        while len(wanted) < simulations:
+            for _ in range(max(1, simulations // (rounds * left))):
+                wanted += [visits] * left
+                visits += 1
+            left = max(2, left // 2)
+        table[considered] = wanted[:simulations]
+    return table
+
+
+def puct(edges: Edges, c_puct: float, rescale: bool, first_play: float, c_base: float = 19652.0) -> Array:
+    """Value plus a bonus for prior and few visits (Silver et al. 2018, pseudocode); the constant grows with visits.
+
+    Values lie in [0, 1]: with `rescale` spread over the visited edges and the node itself, an edge without a visit
+    counting as the lowest (Schrittwieser et al. 2020, appendix B); else as they are, an edge without a visit being
+    worth the node's value less `first_play` times the root of the visited share of the prior (Wu 2019).
+    """
+    visited, prior = edges.visits > 0, jax.nn.softmax(edges.logits)
+    value = edges.value[:, None]
+    if rescale:
+        known = jnp.where(visited, edges.q, value)
+        low = jnp.minimum(value, known.min(-1, keepdims=True))
+        high = jnp.maximum(value, known.max(-1, keepdims=True))
+        q = (jnp.where(visited, edges.q, low) - low) / jnp.maximum(high - low, 1e-8)
+    else:
+        seen = jnp.where(visited, prior, 0.0).sum(-1, keepdims=True)
+        q = (jnp.where(visited, edges.q, jnp.maximum(value - first_play * jnp.sqrt(seen), -1.0)) + 1) / 2
+    total = edges.total[:, None]
+    factor = c_puct + jnp.log((total + c_base + 1) / c_base)
+    return best(q + jnp.sqrt(total) * factor * prior / (edges.visits + 1), legal(edges))
+
+
+def ucb1(edges: Edges, exploration: float) -> Array:
+    """Kocsis and Szepesvari 2006 for results in [-1, 1]; edges without a visit come first, in order of their logits.
+
+    `exploration` is C_p of the survey of Browne et al. 2012, section 3.3.1.
+    """
+    bonus = jnp.sqrt(2 * jnp.log(edges.total[:, None]) / jnp.maximum(edges.visits, 1))
+    score = jnp.where(edges.visits > 0, edges.q + 2 * exploration * bonus, 1e3 + edges.logits)
+    return best(score, legal(edges))

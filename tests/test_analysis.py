@@ -1,0 +1,122 @@
+"""Analysis of one position: the tree kept after a move, budgets, lines of play."""
+
+import dataclasses
+import json
+import time
+
+import jax
+import numpy as np
+import pytest
+from toys import blank_network, noisy_network
+
+import envs
+from agents.analysis import advance, analyse, make_analyst, report
+from agents.config import Config
+from agents.tree_search import ROOT
+
+CONFIG = Config(num_simulations=32, gumbel_actions=16)
+KINDS = ["gumbel", "puct"]
+
+
+def tictactoe(picture: str):
+    cells = [{"X": 1, "O": -1, ".": 0}[c] for c in picture.replace(" ", "")]
+    return envs.make("tictactoe").from_record({"board": cells, "to_move": 1 if sum(cells) == 0 else -1})
+
+
+def same_below(old, new, there: int, here: int) -> int:
+    """Compares node `there` of one tree and `here` of another, and all below; gives the number of nodes."""
+    for name in ("mover", "over", "raw", "values", "visits", "logits", "edge_visits", "q", "low", "high"):
+        if getattr(old, name) is not None:
+            np.testing.assert_array_equal(getattr(old, name)[0, there], getattr(new, name)[0, here])
+    for a, b in zip(jax.tree.leaves(old.states), jax.tree.leaves(new.states), strict=True):
+        np.testing.assert_array_equal(a[0, there], b[0, here])
+    count = 1
+    for edge in np.flatnonzero(old.child[0, there] >= 0):
+        below, moved = int(old.child[0, there, edge]), int(new.child[0, here, edge])
+        assert new.parent[0, moved] == here < moved
+        assert new.edge[0, moved] == edge
+        count += same_below(old, new, below, moved)
+    assert (new.child[0, here] >= 0).sum() == (old.child[0, there] >= 0).sum()
+    return count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tree", ["dense", "slots"])
+def test_the_tree_under_a_move_is_kept(kind, tree):
+    """Every node below the move played, with all that is known of it; then it grows on."""
+    game = envs.make("foq:rows=4,cols=5")
+    analyst = make_analyst(game, noisy_network(20), dataclasses.replace(CONFIG, search=kind, tree=tree), room=200)
+    state = game.init()
+    trees = analyse(analyst, {}, jax.random.key(0), analyst.begin({}, jax.random.key(1), state), simulations=96)
+    old = jax.device_get(trees)
+    assert int(old.visits[0, ROOT]) == 97
+    edge = int(old.edge_visits[0, ROOT].argmax())
+    code = int(np.broadcast_to(analyst.codes(old), old.logits.shape)[0, ROOT, edge])
+    after = advance(analyst, {}, jax.random.key(2), trees, code)
+    new = jax.device_get(after)
+    assert int(new.size[0]) == same_below(old, new, int(old.child[0, ROOT, edge]), ROOT) > 10
+    assert new.parent[0, ROOT] == -1
+    assert (new.child[0, int(new.size[0]) :] == -1).all()
+    assert (new.visits[0, int(new.size[0]) :] == 0).all()
+    grown = jax.device_get(analyse(analyst, {}, jax.random.key(3), after, simulations=64))
+    assert int(grown.visits[0, ROOT]) == int(new.visits[0, ROOT]) + 64
+    assert int(grown.edge_visits[0, ROOT].sum()) == int(grown.visits[0, ROOT]) - 1
+    legal = np.asarray(game.mask(game.step(state, code)))
+    codes = np.broadcast_to(analyst.codes(grown), grown.logits.shape)[0, ROOT]
+    assert legal[codes[grown.edge_visits[0, ROOT] > 0]].all()
+
+
+def test_a_move_that_nobody_tried_is_planted_anew():
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, num_simulations=4), room=50, copies=2)
+    trees = analyst.think({}, jax.random.key(0), analyst.begin({}, jax.random.key(1), game.init()))
+    untried = int(np.flatnonzero(np.asarray(trees.edge_visits[:, ROOT]).sum(0) == 0)[0])
+    after = advance(analyst, {}, jax.random.key(2), trees, untried)
+    assert after.size.tolist() == [1, 1]
+    np.testing.assert_array_equal(after.states.board[0, ROOT], game.step(game.init(), untried).board)
+
+
+def test_budgets():
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), CONFIG, room=10_000)
+    begin = lambda: analyst.begin({}, jax.random.key(1), game.init())
+    run = lambda **budget: analyse(analyst, {}, jax.random.key(0), begin(), **budget)
+    assert int(run(simulations=100).visits[0, ROOT]) == 1 + 96  # whole steps of 32
+    assert int(run(simulations=1).visits[0, ROOT]) == 1 + 32  # one at least
+    started = time.monotonic()
+    long = run(seconds=0.5)
+    assert 0.05 < time.monotonic() - started < 3
+    assert int(long.visits[0, ROOT]) > 1 + 32
+    small = make_analyst(game, blank_network(9), CONFIG, room=70)
+    full = analyse(small, {}, jax.random.key(0), small.begin({}, jax.random.key(1), game.init()), seconds=60)
+    assert int(full.size[0]) <= 70
+    for bad in ({}, {"seconds": 0.0}, {"simulations": -1}):
+        with pytest.raises(ValueError, match="analyse"):
+            run(**bad)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_report_names_wins_draws_and_losses(kind):
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, search=kind), room=2000, copies=2)
+    said = {}
+    for picture in ("XX. OO. ...", "XXO OOX X..", "X.O ... X.O"):
+        trees = analyst.begin({}, jax.random.key(1), tictactoe(picture))
+        said[picture] = report(analyst, analyse(analyst, {}, jax.random.key(0), trees, simulations=320), most=3)
+    win = said["XX. OO. ..."]
+    assert (win["proven"], win["value"], win["simulations"]) == ("win", 1.0, 640)
+    assert win["moves"][0]["action"] == game.action_name(2)
+    assert win["moves"][0]["proven"] == "win"
+    assert win["moves"][0]["line"] == [game.action_name(2)]
+    draw = said["XXO OOX X.."]
+    assert (draw["proven"], draw["value"], len(draw["moves"])) == ("draw", 0.0, 2)
+    assert [len(move["line"]) for move in draw["moves"]] == [2, 2]
+    block = said["X.O ... X.O"]
+    assert block["moves"][0]["action"] == game.action_name(3)  # wins, where all else loses to cell 5
+    assert block["proven"] == "win"
+    assert json.loads(json.dumps(said)) == said
+    trees = analyst.begin({}, jax.random.key(1), tictactoe("X.X .O. X.O"))
+    lost = report(analyst, analyse(analyst, {}, jax.random.key(0), trees, simulations=640))
+    assert (lost["proven"], lost["value"]) == ("loss", -1.0)
+    assert [move["proven"] for move in lost["moves"]] == ["loss"] * 4
+    assert sum(move["prior"] for move in lost["moves"]) == pytest.approx(1, abs=1e-3)
