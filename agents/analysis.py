@@ -88,8 +88,8 @@ def analyse(
     seconds: float | None = None,
     simulations: int | None = None,
 ) -> Tree:
-    """Thinks until the time or the simulations (of each tree) are used up, or the room; one step at least, where there
-    is room for it.
+    """Thinks until the time or the simulations (of each tree) are used up, or the room. One step is always made, where
+    there is room for it, and `seconds` count from its end.
 
     Raises:
         ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
@@ -98,7 +98,7 @@ def analyse(
         raise ValueError("analyse: give seconds, simulations or both")
     if min(x for x in (seconds, simulations) if x is not None) <= 0:
         raise ValueError("analyse: seconds and simulations must be more than 0")
-    begun, done, taken = time.monotonic(), 0, 0.0
+    begun, done, taken = 0.0, 0, 0.0
     while int(tree.size.max()) + analyst.step <= analyst.room:
         if done and simulations is not None and done + analyst.step > simulations:
             break
@@ -107,7 +107,9 @@ def analyse(
             break
         started = time.monotonic()
         tree = jax.block_until_ready(analyst.think(weights, jax.random.fold_in(key, done), tree))
-        taken, done = time.monotonic() - started, done + analyst.step
+        # The first step may have compiled: the clock starts behind it.
+        begun, taken = (begun, time.monotonic() - started) if done else (time.monotonic(), 0.0)
+        done += analyst.step
     return tree
 
 

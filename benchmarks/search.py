@@ -16,6 +16,7 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,9 +101,8 @@ def in_turns(sides: dict[str, Any], rounds: int = ROUNDS) -> dict[str, list[floa
 Row = dict[str, Any]
 
 
-def loops() -> list[Row]:
+def loops() -> Iterator[Row]:
     """Our loop beside mctx's."""
-    rows = []
     shapes = [(256, 82, 16), (256, 82, 64), (256, 82, 256), (64, 362, 256), (256, 7, 64), (64, 2998, 32)]
     for kind in ("gumbel", "puct"):
         for games, actions, simulations in shapes:
@@ -110,15 +110,13 @@ def loops() -> list[Row]:
             times = in_turns(sides, 3)
             cost = {loop: statistics.median(taken) / games / simulations * 1e6 for loop, taken in times.items()}
             ratios = [b / a for a, b in zip(times["ours"], times["mctx"], strict=True)]
-            rows.append({"search": kind, "games": games, "actions": actions, "simulations": simulations,
+            yield {"search": kind, "games": games, "actions": actions, "simulations": simulations,
                          "ours_us": round(cost["ours"], 2), "mctx_us": round(cost["mctx"], 2),
-                         "ratio": round(statistics.median(ratios), 1)})  # fmt: skip
-    return rows
+                         "ratio": round(statistics.median(ratios), 1)}  # fmt: skip
 
 
-def flat() -> list[Row]:
+def flat() -> Iterator[Row]:
     """Cost of our loop from few simulations to many."""
-    rows = []
     for kind in ("gumbel", "puct"):
         for actions in (7, 82, 362):
             sides = {n: searcher(actions, 64, n, kind, "ours") for n in (32, 200, 800)}
@@ -126,31 +124,27 @@ def flat() -> list[Row]:
             for n, run in sides.items():
                 cost = statistics.median(times[str(n)]) / 64 / n * 1e6
                 depth = float(run()[1])
-                rows.append({"search": kind, "games": 64, "actions": actions, "simulations": n,
+                yield {"search": kind, "games": 64, "actions": actions, "simulations": n,
                              "us": round(cost, 2), "depth": round(depth, 2),
-                             "us_per_level": round(cost / depth, 2)})  # fmt: skip
-    return rows
+                             "us_per_level": round(cost / depth, 2)}  # fmt: skip
 
 
-def memory() -> list[Row]:
+def memory() -> Iterator[Row]:
     """Memory of one search of EvoPawness, 1024 games, 64 simulations, as the compiler plans it."""
     game = envs.make("evopawness")
     net = make_network(game, Config(channels=8, blocks=1))
     weights = jax.eval_shape(net.init, jax.random.key(0))
     states = jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(1024))
-    rows = []
     for tree in ("dense", "slots"):
         config: Any = dataclasses.replace(Config(num_simulations=64), tree=tree)
         search = make_search(game, net, config, explore=True)
         arguments = weights, jax.random.key(0), states, jax.ShapeDtypeStruct((1024,), jnp.int32)
         planned: Any = jax.jit(search).lower(*arguments).compile().memory_analysis()
-        rows.append({"tree": tree, "GiB": round(planned.temp_size_in_bytes / 2**30, 2)})
-    return rows
+        yield {"tree": tree, "GiB": round(planned.temp_size_in_bytes / 2**30, 2)}
 
 
-def share() -> list[Row]:
+def share() -> Iterator[Row]:
     """Time of the network in a search of self-play."""
-    rows = []
     sizes = [("connect_four", 64, 5), ("go:size=9", 64, 5), ("go:size=9", 16, 2), ("foq", 32, 3)]
     for spec, channels, blocks in sizes:
         game = envs.make(spec)
@@ -182,10 +176,9 @@ def share() -> list[Row]:
                 "network": lambda alone=alone, s=states, w=weights: jax.block_until_ready(alone(w, s)),
             }, 3)  # fmt: skip
             shares = [b / a for a, b in zip(times["whole"], times["network"], strict=True)]
-            rows.append({"game": game.name, "channels": channels, "blocks": blocks, "games": games, "simulations": n,
+            yield {"game": game.name, "channels": channels, "blocks": blocks, "games": games, "simulations": n,
                          "moves_per_second": round(games / statistics.median(times["whole"]), 1),
-                         "share": round(statistics.median(shares), 2)})  # fmt: skip
-    return rows
+                         "share": round(statistics.median(shares), 2)}  # fmt: skip
 
 
 PARTS = {"loops": loops, "flat": flat, "memory": memory, "share": share}
@@ -200,13 +193,14 @@ def main() -> None:
     if "--json" not in sys.argv:
         print(f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
     for part in wanted or PARTS:
-        rows = PARTS[part]()
-        if "--json" in sys.argv:
-            print(*(json.dumps({"part": part, **row}) for row in rows), sep="\n", flush=True)
-            continue
-        print(f"\n{part}: {PARTS[part].__doc__}")
-        print("  ".join(f"{name:>16s}" for name in rows[0]))
-        for row in rows:
+        if "--json" not in sys.argv:
+            print(f"\n{part}: {PARTS[part].__doc__}", flush=True)
+        for number, row in enumerate(PARTS[part]()):
+            if "--json" in sys.argv:
+                print(json.dumps({"part": part, **row}), flush=True)
+                continue
+            if number == 0:
+                print("  ".join(f"{name:>16s}" for name in row))
             print("  ".join(f"{value!s:>16s}" for value in row.values()), flush=True)
 
 
