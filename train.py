@@ -80,7 +80,8 @@ def train(config: Config, resume: Path | None) -> None:
     finally:
         report.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
-    report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    if game.num_players == 2:  # a match is between two
+        report.say(f"evaluate it:  python evaluate.py match {folder} random")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
