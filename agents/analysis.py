@@ -11,12 +11,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 
-from agents import tree_search
+from agents import mesh, tree_search
 from agents.config import Config
+from agents.evaluation import ILLEGAL
 from agents.network import Network
 from agents.search import make_forest
-from agents.tree_search import ILLEGAL, ROOT, Tree
+from agents.tree_search import ROOT, Tree
 from envs.game import Array, Game
 
 PROVEN = {-1: "loss", 0: "draw", 1: "win"}
@@ -25,7 +27,7 @@ PROVEN = {-1: "loss", 0: "draw", 1: "win"}
 @dataclasses.dataclass(frozen=True)
 class Analyst:
     """Searches one position in `copies` trees at once, each with noise of its own, so that a batch or several devices
-    work on it together; the first tree goes without noise. The functions are compiled; trees are given up to them."""
+    work on it together; the first tree goes without noise. The functions are compiled; `think` gives its trees up."""
 
     game: Game
     step: int  # simulations of one call of `think`, in every tree
@@ -37,43 +39,50 @@ class Analyst:
     follow: Callable[[Tree, Array], Tree]
     """(trees, action) -> what is known of the position after it; trees where it was never tried are empty."""
     codes: Callable[[Tree], Array]
+    """See `search.Forest`, as `states`."""
     states: Callable[[Tree], Any]
 
 
-def make_analyst(game: Game, net: Network, config: Config, *, room: int = 4096, copies: int = 1) -> Analyst:
-    """An analyst with the search of `config`; `num_simulations` is the step in which it thinks.
+def make_analyst(
+    game: Game, net: Network, config: Config, *, room: int = 4096, copies: int = 1, devices: Mesh | None = None
+) -> Analyst:
+    """An analyst with the search of `config`; `num_simulations` is the step in which it thinks. The copies are divided
+    among `devices`, a mesh of `mesh.make_mesh(copies, copies)`; without it they lie on the default device.
 
     With Gumbel search each step is a sequential halving of its own that begins with all that is known, so the search
     can be stopped after any of them. With PUCT the steps make no difference.
     """
-    config = dataclasses.replace(config, proofs=game.num_players == 2)
+    config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average")
     forest = make_forest(game, net, config)
+    devices = devices or Mesh(np.array(jax.devices()[:1]), (mesh.GAMES,))
+    share = copies // devices.size  # of each device
+    everywhere, divided = PartitionSpec(), PartitionSpec(mesh.GAMES)
 
     def begin(weights, key, state):
-        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (copies, *x.shape)), state)
+        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (share, *x.shape)), state)
         return forest.plant(weights, key, states, room)
 
     def think(weights, key, tree):
-        noisy_key, plain_key = jax.random.split(key)
-        plies = jnp.full(copies, game.max_plies)
-        first = jax.tree.map(lambda x: x[:1], tree)
-        first = forest.think(weights, plain_key, first, plies[:1], False)[2]
-        if copies == 1:
-            return first
-        rest = forest.think(weights, noisy_key, jax.tree.map(lambda x: x[1:], tree), plies[1:], True)[2]
-        return jax.tree.map(lambda a, b: jnp.concatenate([a, b]), first, rest)
+        here = jax.lax.axis_index(mesh.GAMES)
+        noisy = copies > 1 and here * share + jnp.arange(share) > 0
+        plies = jnp.full(share, game.max_plies)
+        return forest.think(weights, jax.random.fold_in(key, here), tree, plies, noisy)[2]
 
     def follow(tree, action):
-        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], (copies, tree.logits.shape[-1]))
+        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], (share, tree.logits.shape[-1]))
         return tree_search.follow(tree, (codes == action).argmax(-1))
+
+    def compiled(function, *specs, **options):
+        mapped = jax.shard_map(function, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
+        return jax.jit(mapped, **options)
 
     return Analyst(
         game=game,
         step=config.num_simulations,
         room=room,
-        begin=jax.jit(begin),
-        think=jax.jit(think, donate_argnums=2),
-        follow=jax.jit(follow),
+        begin=compiled(begin, everywhere, everywhere, everywhere),
+        think=compiled(think, everywhere, everywhere, divided, donate_argnums=2),
+        follow=compiled(follow, divided, everywhere),
         codes=forest.codes,
         states=forest.states,
     )

@@ -54,6 +54,8 @@ class Config:
     tree: Literal["auto", "dense", "slots"] = "auto"
     """Edges that a node of the tree keeps: one for every action code, or slots for the legal actions alone. Slots where
     they are at most a quarter as many: the same moves in a fraction of the memory."""
+    tree_writes: Literal["auto", "scatter", "one_hot"] = "auto"
+    """How numbers get into the trees, see agents/tree_writes.py; by default one_hot on a TPU, else scatter."""
     gumbel_actions: int = 8
     """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
     value_scale: float = 0.1
@@ -72,6 +74,8 @@ class Config:
     leaf_symmetry: Literal["none", "random", "average"] = "none"
     """Evaluate every leaf as it stands, through a random symmetry of the game (Silver et al. 2017), or through all of
     them, averaged, at that many times the cost."""
+    root_symmetry: Literal["none", "random", "average"] = "none"
+    """The same for the position that is searched. Play and evaluation always average there."""
     first_play_urgency: float = 0.2
     """How much less than its node an action without a visit is worth to PUCT, times the root of the prior already
     visited (Wu 2019); where values are not rescaled."""

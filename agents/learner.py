@@ -13,9 +13,9 @@ import optax
 from agents import mesh
 from agents import replay as replay_lib
 from agents.config import Config
+from agents.evaluation import ILLEGAL
 from agents.network import Network
 from agents.replay import Batch, Replay
-from agents.search import ILLEGAL
 from envs.game import Array, Game
 
 

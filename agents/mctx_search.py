@@ -10,14 +10,15 @@ import jax.numpy as jnp
 import mctx as untyped_mctx
 
 from agents.config import Config
-from agents.tree_search import ILLEGAL
+from agents.evaluation import ILLEGAL, Evaluate
+from agents.tree_search import SearchResult
 from envs.game import Array, Game
 
 # mctx's records are made by a decorator that type checkers cannot follow.
 mctx: Any = untyped_mctx
 
 
-def make_recurrent(game: Game, evaluate: Any):
+def make_recurrent(game: Game, evaluate: Evaluate):
     """mctx's recurrent function over `evaluate(weights, key, states) -> (masked logits, values by player)`.
 
     A finished node has value 0 and discount 0, a finished parent gives reward 0; the discount is -1 when the turn
@@ -44,8 +45,10 @@ def of_mover(game: Game, states: Any, values: Array) -> Array:
     return jnp.take_along_axis(values, jax.vmap(game.player)(states)[:, None], axis=-1)[:, 0]
 
 
-def make_search(game: Game, evaluate: Any, config: Config, num_slots: int | None, explore: bool, result: Any):
-    """See `agents.search.make_search`; `result` is its record."""
+def make_search(
+    game: Game, evaluate_root: Evaluate, evaluate: Evaluate, config: Config, num_slots: int | None, explore: bool
+):
+    """See `agents.search.make_search`."""
     if game.num_players != 2 or num_slots is not None:
         raise ValueError(
             f"--search_loop=mctx: for two players and --tree=dense; {game.name} has {game.num_players} players"
@@ -56,7 +59,7 @@ def make_search(game: Game, evaluate: Any, config: Config, num_slots: int | None
     recurrent, players = make_recurrent(game, evaluate), jnp.arange(2)
 
     def search(weights: Any, key: Array, states: Any, plies: Array):
-        logits, values = evaluate(weights, jax.random.fold_in(key, config.num_simulations), states)
+        logits, values = evaluate_root(weights, jax.random.fold_in(key, config.num_simulations), states)
         legal = jax.vmap(game.mask)(states)
         value = jnp.where(legal.any(-1), of_mover(game, states, values), 0.0)
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
@@ -83,7 +86,7 @@ def make_search(game: Game, evaluate: Any, config: Config, num_slots: int | None
             early = explore & (plies < config.temperature_plies)
             action = jnp.where(early, jax.random.categorical(action_key, visits), visits.argmax(-1)).astype(jnp.int32)
         tree, summary = output.search_tree, output.search_tree.summary()
-        return result(
+        return SearchResult(
             action=action,
             policy=jnp.where(legal, output.action_weights, 0),
             value=summary.value,

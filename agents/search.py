@@ -9,88 +9,18 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from agents import mctx_search, selection, tree_search
 from agents.config import Config
+from agents.evaluation import ILLEGAL, Evaluate, by_player, make_evaluate
 from agents.network import Network
 from agents.slots import at_slots, from_slots, legal_slots
-from agents.tree_search import ILLEGAL, ROOT, Edges, Leaf, Tree, edges_of, lanes_of
+from agents.tree_search import ROOT, Edges, Leaf, SearchResult, Tree, edges_of, lanes_of
 from envs.game import Array, Game
-
-
-class SearchResult(NamedTuple):
-    action: Array  # int32[B], the move to play
-    policy: Array  # float32[B, A], improved policy, 0 on illegal actions
-    value: Array  # float32[B], searched value for the mover
-    values: Array  # float32[B, n], the same for every player
-    raw_value: Array  # float32[B], the network's own value
-    visits: Array  # int32[B, A], visits of the root's actions
-    qvalues: Array  # float32[B, A], their values for the mover; 0 where unvisited
-    depth: Array  # float32[B], mean number of moves that a simulation went down the tree
-
-
-Evaluate = Callable[[Any, Array, Any], tuple[Array, Array]]
-
-
-def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
-    """(weights, key, states) -> masked logits float32[B, A] in absolute codes, values float32[B, n] for every player.
-
-    `symmetry` is that of `Config.leaf_symmetry`; only `random` looks at the key.
-    """
-    look = {"none": _as_it_stands, "random": _through_a_random_one, "average": _through_all}[symmetry]
-
-    def evaluate(weights, key, states):
-        logits, value = look(game, net, weights, key, jax.vmap(game.observe)(states))
-        player = jax.vmap(game.player)(states)
-        logits = to_absolute(game, logits, player)
-        return jnp.where(jax.vmap(game.mask)(states), logits, ILLEGAL), by_player(value, player, game.num_players)
-
-    return evaluate
-
-
-def _as_it_stands(game: Game, net: Network, weights, key, planes):
-    return net.apply(weights, planes)
-
-
-def _through_a_random_one(game: Game, net: Network, weights, key, planes):
-    """Each position turned by a symmetry of its own, and the logits turned back."""
-    which = jax.random.randint(key, (len(planes),), 0, len(game.symmetries))
-    turned = planes
-    for i, symmetry in enumerate(game.symmetries[1:], 1):
-        turned = jnp.where((which == i)[:, None, None, None], jax.vmap(symmetry.planes)(planes), turned)
-    logits, value = net.apply(weights, turned)
-    images = jnp.asarray(np.stack([symmetry.actions for symmetry in game.symmetries]))
-    return jnp.take_along_axis(logits, images[which], axis=-1), value
-
-
-def _through_all(game: Game, net: Network, weights, key, planes):
-    """The mean over all symmetries of log probabilities and of values."""
-    turned = jnp.concatenate([jax.vmap(symmetry.planes)(planes) for symmetry in game.symmetries])
-    logits, value = net.apply(weights, turned)
-    logits = logits.reshape(len(game.symmetries), -1, game.num_actions)
-    back = [row[:, symmetry.actions] for row, symmetry in zip(logits, game.symmetries, strict=True)]
-    return jnp.stack(back).mean(0), value.reshape(len(game.symmetries), len(planes), *value.shape[1:]).mean(0)
-
-
-def by_player(value: Array, player: Array, num_players: int) -> Array:
-    """float32[B, n], a network's values by player: of two, `value` [B] is the mover's, else [B, n] go by seat from the
-    mover on."""
-    players = jnp.arange(num_players)
-    if num_players == 2:
-        return jnp.where(players == player[:, None], value[:, None], -value[:, None])
-    return jnp.take_along_axis(value, (players - player[:, None]) % num_players, axis=-1)
-
-
-def to_absolute(game: Game, logits: Array, player: Array) -> Array:
-    """Logits float32[B, A] of the mover's frame in absolute action codes."""
-    if game.to_view is None:
-        return logits
-    return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)
 
 
 def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
@@ -101,7 +31,7 @@ def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
     return Leaf(logits, jnp.where(over[:, None], results, values), mover, over)
 
 
-def make_expand(game: Game, evaluate: Callable[[Any, Array, Any], tuple[Array, Array]]) -> tree_search.Expand:
+def make_expand(game: Game, evaluate: Evaluate) -> tree_search.Expand:
     """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values."""
 
     def advance(s, action):
@@ -148,7 +78,7 @@ class Forest:
     """(weights, key, states [B], room for nodes) -> trees that hold their roots alone."""
     think: Callable[..., tuple[Array, Array, Tree]]
     """(weights, key, trees, plies int32[B], explore) -> (edge to play int32[B], improved policy float32[B, K], trees),
-    after `num_simulations` more simulations."""
+    after `num_simulations` more simulations; `explore` is one bool, or bool[B] where trees differ."""
     codes: Callable[[Tree], Array]
     """Action codes of all edges, int32[B, C, K] or to be broadcast to it; -1 in an empty slot."""
     states: Callable[[Tree], Any]
@@ -163,12 +93,12 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     """
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
-    evaluate, num_slots = make_evaluate(game, net, config.leaf_symmetry), tree_slots(game, config)
-    expand = make_expand(game, evaluate)
+    evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
+    expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry))
     run = _gumbel if config.search == "gumbel" else _puct
 
     def plant(weights: Any, key: Array, states: Any, room: int) -> Tree:
-        root = make_leaf(game, states, *evaluate(weights, key, states))
+        root = make_leaf(game, states, *evaluate_root(weights, key, states))
         if num_slots is None:
             return tree_search.plant(root, states, room, config.proofs)
         slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
@@ -181,7 +111,7 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     def states(tree: Tree) -> Any:
         return tree.states if num_slots is None else tree.states[0]
 
-    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool) -> tuple[Array, Array, Tree]:
+    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Drawn for all codes, so that trees over slots see the same."""
             drawn = sample(key, (len(tree.size), game.num_actions))
@@ -210,8 +140,8 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
         ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.
     """
     if config.search_loop == "mctx":
-        evaluate = make_evaluate(game, net, config.leaf_symmetry)
-        return mctx_search.make_search(game, evaluate, config, tree_slots(game, config), explore, SearchResult)
+        root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
+        return mctx_search.make_search(game, root, leaf, config, tree_slots(game, config), explore)
     forest = make_forest(game, net, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
@@ -245,7 +175,7 @@ def root_edges(tree: Tree) -> Edges:
     return edges_of(tree, lanes_of(tree), ROOT)
 
 
-def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool):
+def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array):
     """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 
     In a tree that has been searched before, the visits from then are knowledge of the values; the schedule of
@@ -254,7 +184,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     del plies
     search_key, noise_key = jax.random.split(key)  # as mctx splits it: both loops see the same noise
     start = root_edges(tree)
-    noise = draw(jax.random.gumbel, noise_key) if explore else jnp.zeros_like(start.logits)
+    noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.gumbel_actions, start.logits.shape[-1])
     table = jnp.asarray(selection.halving_table(considered, config.num_simulations))
     values = functools.partial(
@@ -270,7 +200,9 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
         edges = selection.prune(edges)
         return selection.gumbel_inner(edges, values(edges))
 
-    tree = tree_search.search(weights, search_key, tree, expand, at_root, below, config.num_simulations)
+    tree = tree_search.search(
+        weights, search_key, tree, expand, at_root, below, config.num_simulations, config.tree_writes
+    )
     edges = selection.prune(root_edges(tree))
     found, legal = values(edges), selection.legal(edges)
     visits = jnp.where(legal, edges.visits - start.visits, -1)
@@ -280,19 +212,23 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     return selection.prefer_proven(root_edges(tree), action), improved, tree
 
 
-def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool):
+def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array):
     """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play."""
     action_key, noise_key, search_key = jax.random.split(key, 3)
-    prior = tree.logits[:, ROOT]
-    if explore:
+
+    def noisy() -> Array:
         gamma = draw(lambda key, shape: jax.random.loggamma(key, config.dirichlet_alpha, shape), noise_key)
-        prior = with_dirichlet(prior, gamma, config.dirichlet_fraction)
+        return with_dirichlet(tree.logits[:, ROOT], gamma, config.dirichlet_fraction)
+
+    prior = _where_noisy(explore, noisy, tree.logits[:, ROOT])
     options = {
         "c_puct": config.c_puct, "rescale": config.rescale_values, "first_play": config.first_play_urgency
     }  # fmt: skip
     select = lambda edges: selection.puct(selection.prune(edges), **options)
     at_root = lambda edges: select(edges._replace(logits=prior))  # the tree keeps the prior without noise
-    tree = tree_search.search(weights, search_key, tree, expand, at_root, select, config.num_simulations)
+    tree = tree_search.search(
+        weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
+    )
     edges = selection.prune(root_edges(tree))
     visits = jnp.where(selection.legal(edges), edges.visits, 0)
     policy = visits / jnp.maximum(visits.sum(-1, keepdims=True), 1)
@@ -301,6 +237,12 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
     drawn = jax.random.categorical(action_key, logits)
     action = selection.prefer_proven(root_edges(tree), logits.argmax(-1).astype(jnp.int32))
     return jnp.where(early, drawn, action).astype(jnp.int32), policy, tree
+
+
+def _where_noisy(explore: bool | Array, noisy: Callable[[], Array], plain: Array) -> Array:
+    if isinstance(explore, bool):
+        return noisy() if explore else plain
+    return jnp.where(explore[:, None], noisy(), plain)
 
 
 def with_dirichlet(logits: Array, log_gamma: Array, fraction: float) -> Array:

@@ -9,7 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.tree_search import ILLEGAL, Edges
+from agents.evaluation import ILLEGAL
+from agents.tree_search import Edges
 from envs.game import Array
 
 

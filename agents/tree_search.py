@@ -12,18 +12,18 @@ same side may move again, and any number of players may take part (max^n of Luck
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from agents.evaluation import ILLEGAL
+from agents.tree_writes import Form, Put, in_form, one_hot
 from envs.game import Array
 
 ROOT = 0
-
-# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.
-ILLEGAL = -1e9
 
 
 class Leaf(NamedTuple):
@@ -69,6 +69,19 @@ class Tree(NamedTuple):
     high: Array | None  # int8[B, C, K]
 
 
+class SearchResult(NamedTuple):
+    """What a search found at its roots, in absolute action codes, for the mover where no other player is named."""
+
+    action: Array  # int32[B], the move to play
+    policy: Array  # float32[B, A], improved policy, 0 on illegal actions
+    value: Array  # float32[B], searched value for the mover
+    values: Array  # float32[B, n], the same for every player
+    raw_value: Array  # float32[B], the network's own value
+    visits: Array  # int32[B, A], visits of the root's actions
+    qvalues: Array  # float32[B, A], their values for the mover; 0 where unvisited
+    depth: Array  # float32[B], mean number of moves that a simulation went down the tree
+
+
 Expand = Callable[[Any, Array, Array, Any], tuple[Leaf, Any]]
 """(weights, key, edges int32[B], states [B]) -> the positions behind these edges. From a finished one nothing moves."""
 
@@ -77,19 +90,34 @@ Select = Callable[[Edges], Array]
 
 
 def search(
-    weights: Any, key: Array, tree: Tree, expand: Expand, select_root: Select, select: Select, simulations: int
+    weights: Any,
+    key: Array,
+    tree: Tree,
+    expand: Expand,
+    select_root: Select,
+    select: Select,
+    simulations: int,
+    writes: Form = "auto",
 ) -> Tree:
     """Runs `simulations` simulations in every tree; `key` is consumed by `expand`, once for each of them."""
 
+    def written(tree: Tree, path: Path, leaf: Leaf, states: Any, *, put: Put) -> Tree:
+        tree, path = grow(tree, path, leaf, states, put)
+        if tree.low is not None:
+            tree = prove(tree, path, leaf.values, put)
+        return settle(tree, path, leaf.values, select, put)
+
+    learn = in_form(writes, written)
+
     def simulate(i: Array, carry: tuple[Tree, Array]) -> tuple[Tree, Array]:
         tree, nodes = carry
-        path = descend(tree, select_root(edges_of(tree, lanes_of(tree), ROOT)), nodes)
-        tree, path, values = grow(weights, jax.random.fold_in(key, i), tree, expand, path)
-        if tree.low is not None:
-            tree = prove(tree, path, values)
-        return settle(tree, path, values, select), path.nodes
+        lanes = lanes_of(tree)
+        path = descend(tree, select_root(edges_of(tree, lanes, ROOT)), nodes)
+        before = jax.tree.map(lambda x: x[lanes, path.node], tree.states)
+        leaf, states = expand(weights, jax.random.fold_in(key, i), path.edge, before)
+        return learn(tree, path, leaf, states), path.nodes
 
-    nodes = jnp.zeros(tree.visits.shape[::-1], jnp.int32)  # used again, so that no simulation clears it
+    nodes = jnp.full(tree.visits.shape[::-1], ROOT, jnp.int32)  # used again, so that no simulation clears it
     return jax.lax.fori_loop(0, simulations, simulate, (tree, nodes))[0]
 
 
@@ -100,7 +128,8 @@ def plant(root: Leaf, states: Any, room: int, proofs: bool = False) -> Tree:
     small = jnp.int16 if room < 2**15 else jnp.int32
 
     def first(x: Array, rest: Any = 0) -> Array:
-        return jnp.full((batch, room, *x.shape[1:]), rest, x.dtype).at[:, ROOT].set(x)
+        empty = jnp.full((batch, room, *x.shape[1:]), rest, x.dtype)
+        return jax.lax.dynamic_update_index_in_dim(empty, x, ROOT, axis=1)
 
     none = jnp.full((batch, room), -1, jnp.int32)
     return Tree(
@@ -199,15 +228,15 @@ def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
 class Path(NamedTuple):
     """The way of one simulation down every tree."""
 
-    nodes: Array  # int32[C, B], from the root on; meaningless from `length` on
+    nodes: Array  # int32[C, B], from the root on, all but the last; meaningless from there on
     length: Array  # int32[B], nodes on the way
     node: Array  # int32[B], the last of them
-    edge: Array  # int32[B], the edge taken from it: to no node yet, or to a finished one
+    edge: Array  # int32[B], the edge taken from it: to no node yet, or to a finished one; once grown the one to it
 
 
 def descend(tree: Tree, first: Array, nodes: Array) -> Path:
     """Follows the choices from the root's edge `first` on, in all trees until the last has ended; writes into `nodes`,
-    whatever it holds."""
+    whatever it holds behind its first row of roots."""
     lanes = lanes_of(tree)
 
     def onward(path: Path) -> tuple[Array, Array]:
@@ -227,20 +256,16 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
         )
 
     root = jnp.full_like(lanes, ROOT)
-    start = Path(nodes.at[0].set(ROOT), jnp.ones_like(lanes), root, first)
+    start = Path(nodes, jnp.ones_like(lanes), root, first)
     return jax.lax.while_loop(lambda path: onward(path)[1].any(), body, start)
 
 
-def grow(weights: Any, key: Array, tree: Tree, expand: Expand, path: Path) -> tuple[Tree, Path, Array]:
-    """Evaluates the end of every path and keeps it as a new node, or where it stood before.
-
-    Returns the trees, the paths with that node as their last, and the value vectors found there.
-    """
+def grow(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tree, Path]:
+    """Keeps what was found at the end of each path as a new node, or where it stood before; the paths end there."""
     lanes = lanes_of(tree)
     child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
     node = jnp.where(child < 0, tree.size, child)
-    leaf, states = expand(weights, key, path.edge, jax.tree.map(lambda x: x[lanes, path.node], tree.states))
-    at_node = lambda x, value: x.at[lanes, node].set(value)
+    at_node = lambda x, value: put(x, (lanes, node), value)
     tree = tree._replace(
         size=tree.size + (child < 0),
         states=jax.tree.map(at_node, tree.states, states),
@@ -250,14 +275,13 @@ def grow(weights: Any, key: Array, tree: Tree, expand: Expand, path: Path) -> tu
         edge=at_node(tree.edge, path.edge),
         raw=at_node(tree.raw, for_mover(leaf.values, leaf.mover)),
         logits=at_node(tree.logits, leaf.logits),
-        child=tree.child.at[lanes, path.node, path.edge].set(node.astype(tree.child.dtype)),
+        child=put(tree.child, (lanes, path.node, path.edge), node.astype(tree.child.dtype)),
         high=None if tree.high is None else at_node(tree.high, upper_bounds(leaf)),
     )
-    nodes = path.nodes.at[path.length, lanes].set(node)
-    return tree, Path(nodes, path.length + 1, node, path.edge), leaf.values
+    return tree, Path(path.nodes, path.length + 1, node, path.edge)
 
 
-def prove(tree: Tree, path: Path, values: Array) -> Tree:
+def prove(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
     """Carries results up from finished positions: a node's mover gets at least the best of his edges' lower bounds and
     at most the best of their upper bounds, and an edge that nobody has been down yet may give anything.
 
@@ -277,8 +301,7 @@ def prove(tree: Tree, path: Path, values: Array) -> Tree:
         mine = lambda a, b: (jnp.where(first, a, -b), jnp.where(first, b, -a))
         before = low[lanes, parent].max(-1), high[lanes, parent].max(-1)
         at_least, at_most = mine(lower, upper)
-        low = low.at[lane, parent, edge].set(at_least, mode="drop")
-        high = high.at[lane, parent, edge].set(at_most, mode="drop")
+        low, high = put(low, (lane, parent, edge), at_least), put(high, (lane, parent, edge), at_most)
         after = low[lanes, parent].max(-1), high[lanes, parent].max(-1)
         news = (after[0] != before[0]) | (after[1] != before[1])
         return low, high, parent, *mine(*after), goes & news & (tree.parent[lanes, parent] >= 0)
@@ -288,27 +311,10 @@ def prove(tree: Tree, path: Path, values: Array) -> Tree:
     return tree._replace(low=low, high=high)
 
 
-def settle(tree: Tree, path: Path, values: Array, select: Select) -> Tree:
-    """Brings the nodes of every path up to date: means and visits first, then the choices, which look at both.
-
-    The nodes of all paths form one queue, which is worked off in rounds, so that short paths do not wait for long ones.
-    """
+def settle(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> Tree:
+    """Brings the nodes of every path up to date: means and visits first, then the choices, which look at both."""
     batch = path.length.shape[0]
-
-    def rounds(per_lane: Array, width: int, body: Callable[[Tree, Array, Array], Tree], tree: Tree) -> Tree:
-        """`body(tree, lane, node)` over the last `per_lane` nodes of every path, `width` at a time; `lane` is out of
-        bounds in what is left of the last round, so that writes there are dropped."""
-        upto = jnp.cumsum(per_lane)
-
-        def turn(carry):
-            k, tree = carry
-            place = k * width + jnp.arange(width)
-            lane = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
-            inside = jnp.minimum(lane, batch - 1)
-            step = path.length[inside] - 1 - (place - (upto - per_lane)[inside])
-            return k + 1, body(tree, lane, path.nodes[jnp.maximum(step, 0), inside])
-
-        return jax.lax.while_loop(lambda carry: carry[0] * width < upto[-1], turn, (jnp.int32(0), tree))[1]
+    rounds = functools.partial(_in_step if put is one_hot else _packed, path)
 
     def count(tree: Tree, lane: Array, node: Array) -> Tree:
         inside = jnp.minimum(lane, batch - 1)
@@ -319,17 +325,53 @@ def settle(tree: Tree, path: Path, values: Array, select: Select) -> Tree:
         parent = jnp.where(parent < 0, tree.visits.shape[1], parent)
         q = for_mover(mean, tree.mover[inside, parent])
         return tree._replace(
-            visits=tree.visits.at[lane, node].set(visits + 1, mode="drop"),
-            values=tree.values.at[lane, node].set(mean, mode="drop"),
-            edge_visits=tree.edge_visits.at[lane, parent, edge].set(
-                (visits + 1).astype(tree.edge_visits.dtype), mode="drop"
-            ),
-            q=tree.q.at[lane, parent, edge].set(q, mode="drop"),
+            visits=put(tree.visits, (lane, node), visits + 1),
+            values=put(tree.values, (lane, node), mean),
+            edge_visits=put(tree.edge_visits, (lane, parent, edge), (visits + 1).astype(tree.edge_visits.dtype)),
+            q=put(tree.q, (lane, parent, edge), q),
         )
 
     def choose(tree: Tree, lane: Array, node: Array) -> Tree:
         edge = select(edges_of(tree, jnp.minimum(lane, batch - 1), node))
-        return tree._replace(choice=tree.choice.at[lane, node].set(edge, mode="drop"))
+        return tree._replace(choice=put(tree.choice, (lane, node), edge))
 
     tree = rounds(path.length, 4 * batch, count, tree)
     return rounds(path.length - 1, batch, choose, tree)
+
+
+Body = Callable[[Tree, Array, Array], Tree]
+"""(trees, lanes int32[M], nodes int32[M]) -> the trees with these nodes brought up to date; lanes out of bounds are
+empty places."""
+
+
+def _packed(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> Tree:
+    """`body` over the last `per_lane` nodes of every path: all of them form one queue, of which every round takes
+    `width`, so that short paths do not wait for long ones."""
+    batch, upto = path.length.shape[0], jnp.cumsum(per_lane)
+
+    def turn(carry):
+        k, tree = carry
+        place = k * width + jnp.arange(width)
+        lane = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
+        inside = jnp.minimum(lane, batch - 1)
+        return k + 1, body(tree, lane, _from_the_end(path, inside, place - (upto - per_lane)[inside]))
+
+    return jax.lax.while_loop(lambda carry: carry[0] * width < upto[-1], turn, (jnp.int32(0), tree))[1]
+
+
+def _in_step(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> Tree:
+    """The same with one node of every lane in each round, whatever the `width`: the lanes stay in order."""
+    del width
+    lanes = jnp.arange(path.length.shape[0])
+
+    def turn(carry):
+        k, tree = carry
+        return k + 1, body(tree, jnp.where(k < per_lane, lanes, len(lanes)), _from_the_end(path, lanes, k))
+
+    return jax.lax.while_loop(lambda carry: (carry[0] < per_lane).any(), turn, (jnp.int32(0), tree))[1]
+
+
+def _from_the_end(path: Path, lane: Array, steps: Array) -> Array:
+    """The node that is so many steps before the end of the path of each lane."""
+    step = path.length[lane] - 1 - steps
+    return jnp.where(steps == 0, path.node[lane], path.nodes[jnp.maximum(step, 0), lane])

@@ -10,6 +10,7 @@ import pytest
 from toys import blank_network, noisy_network
 
 import envs
+from agents import mesh
 from agents.analysis import advance, analyse, make_analyst, report
 from agents.config import Config
 from agents.tree_search import ROOT
@@ -74,6 +75,24 @@ def test_a_move_that_nobody_tried_is_planted_anew():
     after = advance(analyst, {}, jax.random.key(2), trees, untried)
     assert after.size.tolist() == [1, 1]
     np.testing.assert_array_equal(after.states.board[0, ROOT], game.step(game.init(), untried).board)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_copies_on_several_devices(kind):
+    """The first tree goes without noise, wherever the others are; those see other noise on every device."""
+    game = envs.make("foq:rows=4,cols=5")
+    config = dataclasses.replace(CONFIG, search=kind)
+    grown = {}
+    for copies, devices in ((1, 1), (4, 1), (4, 2)):
+        there = mesh.make_mesh(copies, copies, devices)
+        analyst = make_analyst(game, noisy_network(20), config, room=100, copies=copies, devices=there)
+        trees = analyst.begin({}, jax.random.key(1), game.init())
+        grown[copies, devices] = jax.device_get(analyse(analyst, {}, jax.random.key(0), trees, simulations=64))
+    for trees in grown.values():
+        np.testing.assert_array_equal(trees.edge_visits[0], grown[1, 1].edge_visits[0])
+        assert (trees.visits[:, ROOT] == 65).all()
+    for trees in (grown[4, 1], grown[4, 2]):
+        assert len(np.unique(trees.edge_visits[:, ROOT], axis=0)) > 2
 
 
 def test_budgets():

@@ -14,7 +14,7 @@ from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
 from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
 from agents.network import convolve, make_network
-from agents.search import SearchResult
+from agents.tree_search import SearchResult
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,

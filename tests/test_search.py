@@ -12,6 +12,7 @@ import envs
 from agents import search as search_lib
 from agents import tree_search
 from agents.config import Config
+from agents.evaluation import make_evaluate
 from agents.search import make_search
 from agents.selection import halving_table
 from agents.selfplay import random_action
@@ -30,7 +31,7 @@ def choose(game, net, config, states, **options):
 
 
 def stack(states):
-    return jax.tree.map(lambda *x: jnp.stack(x), *states)
+    return jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *jax.device_get(states))
 
 
 def boards(*pictures):
@@ -210,6 +211,51 @@ def test_a_tree_over_slots_answers_as_the_dense_one(kind):
     np.testing.assert_allclose(packed.value[going], dense.value[going], atol=1e-5)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tree", ["dense", "slots"])
+def test_both_forms_of_writes_grow_the_same_trees(kind, tree):
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 48, game.max_plies)
+    scattered, selected = (
+        choose(
+            game,
+            noisy_network(20),
+            Config(num_simulations=40, search=kind, tree=tree, proofs=True, tree_writes=form),
+            states,
+            explore=True,
+        )
+        for form in ("scatter", "one_hot")
+    )
+    for name, values in scattered._asdict().items():
+        np.testing.assert_allclose(getattr(selected, name), values, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_answers_have_their_types_whatever_those_of_the_network(dtype):
+    """And the same values as with a network in float32 whose outputs are just as coarse."""
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 32, 9)
+    net = noisy_network(20)
+
+    def coarse(finally_as):
+        apply = lambda w, planes: tuple(x.astype(dtype).astype(finally_as) for x in net.apply(w, planes))
+        return choose(game, dataclasses.replace(net, apply=apply), Config(num_simulations=24), states, explore=True)
+
+    found, reference = coarse(dtype), coarse("float32")
+    whole = ("action", "visits")
+    for name, values in found._asdict().items():
+        assert values.dtype == (np.int32 if name in whole else np.float32), name
+        np.testing.assert_allclose(values, getattr(reference, name), atol=1e-6, err_msg=name)
+
+
+def test_a_tree_with_room_for_many_nodes_counts_in_wider_numbers():
+    """Children are numbered in 16 bits as long as they can be."""
+    leaf = tree_search.Leaf(jnp.zeros((1, 2)), jnp.zeros((1, 2)), jnp.zeros(1, jnp.int8), jnp.zeros(1, bool))
+    for room, dtype in ((2**15 - 1, jnp.int16), (2**15, jnp.int32)):
+        tree = tree_search.plant(leaf, {}, room)
+        assert tree.child.dtype == tree.edge_visits.dtype == dtype
+
+
 def test_slots_are_the_default_where_few_of_many_actions_are_legal():
     game = envs.make("evopawness")
     assert search_lib.tree_slots(game, Config()) == game.max_legal + 1
@@ -278,6 +324,31 @@ def test_halving_by_hand():
     assert table[4].tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
     assert table[1].tolist() == list(range(8)) == table[0].tolist()
     assert halving_table(3, 10)[3].tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
+
+
+# O to move: b1 (cell 7) leads to a draw, c1 (cell 8) wins.
+TWO_MOVES = "OXO XXO X.."
+
+
+def test_gumbel_by_hand():
+    """Both edges are due twice. Their values, spread over [0, 1], weigh (50 + 2) * 0.1 in the improved policy."""
+    found = choose(envs.make("tictactoe"), blank_network(9), Config(num_simulations=4), boards(TWO_MOVES))
+    assert found.visits[0].tolist() == [0] * 7 + [2, 2]
+    assert found.qvalues[0, 7:].tolist() == [0, 1]
+    assert found.policy[0, 8] == pytest.approx(1 / (1 + np.exp(-5.2)), abs=1e-6)
+    assert found.value[0] == pytest.approx(2 / 5)
+    assert found.values[0].tolist() == pytest.approx([-2 / 5, 2 / 5])
+
+
+def test_puct_by_hand():
+    """Values as shares of a win are 1/2 and 1, the prior is 1/2 each: (1/2 + sqrt(n) / 2 / (1 + visits)) against
+    (1 + sqrt(n) / 2 / (1 + visits)) sends simulations 1 and 8 to the draw and the six between them to the win."""
+    options = {"search": "puct", "rescale_values": False, "first_play_urgency": 0.0, "c_puct": 1.0}
+    for simulations, visits in ((1, [1, 0]), (2, [1, 1]), (7, [1, 6]), (8, [2, 6])):
+        config = Config(num_simulations=simulations, **options)
+        found = choose(envs.make("tictactoe"), blank_network(9), config, boards(TWO_MOVES))
+        assert found.visits[0, 7:].tolist() == visits
+        assert found.value[0] == pytest.approx(visits[1] / (simulations + 1))
 
 
 @pytest.fixture(scope="module")
@@ -356,7 +427,7 @@ def test_leaves_through_symmetries():
     """Averaged, a position and its images get the same evaluation; at random, that of one of its images."""
     game, net = envs.make("tictactoe"), noisy_network(9)
     states = random_positions(game, 16, 6)
-    evaluate = {kind: search_lib.make_evaluate(game, net, kind) for kind in ("none", "random", "average")}
+    evaluate = {kind: make_evaluate(game, net, kind) for kind in ("none", "random", "average")}
     key = jax.random.key(0)
     logits, values = evaluate["average"]({}, key, states)
     images = []
@@ -368,6 +439,11 @@ def test_leaves_through_symmetries():
         np.testing.assert_allclose(again[:, symmetry.actions], logits, atol=1e-5)
         np.testing.assert_allclose(same, values, atol=1e-5)
     np.testing.assert_allclose(np.mean([value for _, value in images], axis=0), values, atol=1e-5)
+    for loop in ("ours", "mctx"):
+        options = {"search_loop": loop, "num_simulations": 4}
+        found = choose(game, net, Config(root_symmetry="average", **options), states)
+        mover = jax.vmap(game.player)(states)[:, None]
+        np.testing.assert_allclose(found.raw_value, jnp.take_along_axis(values, mover, 1)[:, 0], atol=1e-5)
     seen = set()
     for seed in range(4):
         there, value = evaluate["random"]({}, jax.random.key(seed), states)

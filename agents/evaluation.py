@@ -1,0 +1,77 @@
+"""A network's opinion of positions, in absolute action codes and by player, as it stands or through symmetries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents.network import Network
+from envs.game import Array, Game
+
+# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.
+ILLEGAL = -1e9
+
+Evaluate = Callable[[Any, Array, Any], tuple[Array, Array]]
+
+
+def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
+    """(weights, key, states) -> masked logits float32[B, A] in absolute codes, values float32[B, n] for every player.
+
+    `symmetry` is that of `Config.leaf_symmetry`; only `random` looks at the key.
+    """
+    look = {"none": _as_it_stands, "random": _through_a_random_one, "average": _through_all}[symmetry]
+    if len(game.symmetries) < 2:
+        look = _as_it_stands
+
+    def evaluate(weights, key, states):
+        logits, value = look(game, net, weights, key, jax.vmap(game.observe)(states))
+        player = jax.vmap(game.player)(states)
+        logits = to_absolute(game, logits.astype(jnp.float32), player)
+        values = by_player(value.astype(jnp.float32), player, game.num_players)
+        return jnp.where(jax.vmap(game.mask)(states), logits, ILLEGAL), values
+
+    return evaluate
+
+
+def _as_it_stands(game: Game, net: Network, weights, key, planes):
+    return net.apply(weights, planes)
+
+
+def _through_a_random_one(game: Game, net: Network, weights, key, planes):
+    """Each position turned by a symmetry of its own, and the logits turned back."""
+    which = jax.random.randint(key, (len(planes),), 0, len(game.symmetries))
+    turned = planes
+    for i, symmetry in enumerate(game.symmetries[1:], 1):
+        turned = jnp.where((which == i)[:, None, None, None], jax.vmap(symmetry.planes)(planes), turned)
+    logits, value = net.apply(weights, turned)
+    images = jnp.asarray(np.stack([symmetry.actions for symmetry in game.symmetries]))
+    return jnp.take_along_axis(logits, images[which], axis=-1), value
+
+
+def _through_all(game: Game, net: Network, weights, key, planes):
+    """The mean over all symmetries of log probabilities and of values."""
+    turned = jnp.concatenate([jax.vmap(symmetry.planes)(planes) for symmetry in game.symmetries])
+    logits, value = net.apply(weights, turned)
+    logits = logits.reshape(len(game.symmetries), -1, game.num_actions)
+    back = [row[:, symmetry.actions] for row, symmetry in zip(logits, game.symmetries, strict=True)]
+    return jnp.stack(back).mean(0), value.reshape(len(game.symmetries), len(planes), *value.shape[1:]).mean(0)
+
+
+def by_player(value: Array, player: Array, num_players: int) -> Array:
+    """float32[B, n], a network's values by player: of two, `value` [B] is the mover's, else [B, n] go by seat from the
+    mover on."""
+    players = jnp.arange(num_players)
+    if num_players == 2:
+        return jnp.where(players == player[:, None], value[:, None], -value[:, None])
+    return jnp.take_along_axis(value, (players - player[:, None]) % num_players, axis=-1)
+
+
+def to_absolute(game: Game, logits: Array, player: Array) -> Array:
+    """Logits float32[B, A] of the mover's frame in absolute action codes."""
+    if game.to_view is None:
+        return logits
+    return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)
