@@ -12,14 +12,14 @@ import time
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import tyro
-from rich import box
 from rich.console import Console
-from rich.table import Table
+from rich.progress import Progress
 
 import envs
-from agents import arena, checkpoint, cli, mesh
-from agents.players import game_of, make_player
+from agents import arena, checkpoint, cli, mesh, models, ratings, solved, tables
+from agents.players import Player, game_of, make_player
 
 BASELINES = ("random", "minimax:2", "uct:100")
 
@@ -39,79 +39,243 @@ class Match:
     """Simulations of a network without @N."""
     opening_plies: int = 2
     """Random moves that make an opening: without them two deterministic players know only two games."""
+    fair: bool = True
+    """Draw openings again that are decided already, as uct:100 sees them: they tell nothing of the players."""
     env: str | None = None
     """Game; by default that of the networks, or foq."""
     seed: int = 0
     """Openings and all chance in the players follow from it."""
+    sprt: tuple[float, float] | None = None
+    """Stop as soon as a sequential test decides between these two Elo differences, with 5 % errors of either kind;
+    --games is then the most that are played."""
     json: bool = False
     """Print the result as one JSON line."""
 
 
-Command = Annotated[Match, tyro.conf.subcommand("match")] | Annotated[None, tyro.conf.subcommand("baselines")]
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """Whether a new network takes the place of the best one: with at least that share of the points in a match. The
+    exit code is 0 if it does and 1 if not."""
+
+    new: tyro.conf.Positional[str]
+    """The challenger; players as in a match."""
+    best: tyro.conf.Positional[str]
+    """The one to beat."""
+    games: int = 400
+    """As in a match, and so on."""
+    threshold: float = 0.55
+    """Share of the points that is asked for (Silver et al. 2017)."""
+    num_simulations: int = 32
+    opening_plies: int = 2
+    fair: bool = True
+    env: str | None = None
+    seed: int = 0
+    json: bool = False
 
 
-def choose_game(command: Match) -> envs.Game:
-    """The one game that both players know."""
-    known = {spec: game for spec in (command.a, command.b) if (game := game_of(spec)) is not None}
-    name = envs.make(command.env or next(iter(known.values()), "foq")).name
+@dataclasses.dataclass(frozen=True)
+class Ladder:
+    """Ratings of all networks of a run and of baselines: each network meets the two before it, the baselines meet the
+    first, the middle and the last of them. The first baseline has rating 0."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    baselines: tuple[str, ...] = ("random", "uct:100")
+    """Players beside the networks; the first one is the anchor."""
+    games: int = 100
+    """Games of every match."""
+    networks: int = 12
+    """Networks at most, spread evenly over the run, the last one among them."""
+    num_simulations: int = 32
+    opening_plies: int = 2
+    fair: bool = True
+    seed: int = 0
+    json: bool = False
+    """Print the result as one JSON line."""
+    plot: Path | None = None
+    """Draw the ratings over games played into this file (.png or .svg); needs matplotlib."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Solved:
+    """How often a player keeps the value of solved positions, in all and by phase of the game; a network alone, with
+    its search, and with its search without proofs."""
+
+    player: tyro.conf.Positional[str]
+    """As in a match."""
+    file: tyro.conf.Positional[Path]
+    """JSON lines of records with a list `winning` or `optimal` of the right moves, such as
+    tests/golden/foq_solved.jsonl.gz."""
+    num_simulations: int = 32
+    """Simulations of a network without @N."""
+    env: str | None = None
+    """Game; by default that of the network, or foq."""
+    seed: int = 0
+    """All chance in the player follows from it."""
+    json: bool = False
+    """Print the result as one JSON line."""
+
+
+Command = (
+    Annotated[Match, tyro.conf.subcommand("match")]
+    | Annotated[Gate, tyro.conf.subcommand("gate")]
+    | Annotated[Ladder, tyro.conf.subcommand("ladder")]
+    | Annotated[Solved, tyro.conf.subcommand("solved")]
+    | Annotated[None, tyro.conf.subcommand("baselines")]
+)
+
+
+def choose_game(env: str | None, *players: str) -> envs.Game:
+    """The one game that all players know."""
+    known = {spec: game for spec in players if (game := game_of(spec)) is not None}
+    name = envs.make(env or next(iter(known.values()), "foq")).name
     for spec, game in known.items():
         if game != name:
             raise ValueError(f"{spec} is a network for {game}, not for {name}")
     return envs.make(name)
 
 
-def run_match(command: Match) -> arena.Result:
-    game = choose_game(command)
-    a, b = (make_player(spec, game, command.num_simulations) for spec in (command.a, command.b))
-    console = Console(stderr=True)
+def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
+    """The result, and what the sequential test says where one was asked for."""
+    is_gate = isinstance(command, Gate)
+    names = (command.new, command.best) if is_gate else (command.a, command.b)
+    game = choose_game(command.env, *names)
+    a, b = (make_player(spec, game, command.num_simulations) for spec in names)
+    sprt = None if is_gate else command.sprt
+    if sprt and sprt[0] >= sprt[1]:
+        raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
+    stop = (lambda pairs: ratings.decided(pairs, *sprt) is not None) if sprt else None
     start = time.monotonic()
-    with console.status(f"{game.name}: {a.name} against {b.name}, {command.games} games"):
+    with Console(stderr=True).status(f"{game.name}: {a.name} against {b.name}, {command.games} games"):
         played = arena.play_match(
-            game, a, b, games=command.games, opening_plies=command.opening_plies, seed=command.seed
-        )
+            game, a, b,
+            games=command.games, opening_plies=command.opening_plies, fair=command.fair, seed=command.seed, stop=stop,
+        )  # fmt: skip
     result = arena.result(a, b, played)
+    verdict = (ratings.decided(played.score.mean(0), *sprt) or "not decided") if sprt else None
+    if is_gate:
+        verdict = "accepted" if result.score >= command.threshold else "rejected"
     if command.json:
         record = {"game": game.name, "seconds": time.monotonic() - start, "seed": command.seed}
-        print(json.dumps(record | {"opening_plies": command.opening_plies} | dataclasses.asdict(result)))
-    return result
-
-
-def table(results: list[arena.Result]) -> Table:
-    """One row per opponent, narrow enough for a terminal of 80 columns."""
-    points = lambda x, none: none if x is None else f"{x:+.0f}"
-    out = Table(title=f"{results[0].a}, 95 % intervals over pairs of games", box=box.SIMPLE, pad_edge=False)
-    out.add_column("against", overflow="fold")
-    for name in ("won/drawn/lost", "score", "Elo", "distinct", "plies"):
-        out.add_column(name, justify="right", no_wrap=True)
-    for r in results:
-        low, high = r.score_interval
-        elo = points(r.elo, "> +" if r.score == 1 else "< -")
-        out.add_row(
-            r.b,
-            f"{r.wins}/{r.draws}/{r.losses}",
-            f"{r.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]",
-            f"{elo} [{points(r.elo_interval[0], '-')}, {points(r.elo_interval[1], '+')}]",
-            str(r.distinct),
-            f"{r.mean_plies:.1f}",
+        verdicts = {} if verdict is None else {"verdict": verdict}
+        print(
+            json.dumps(
+                record
+                | {"opening_plies": command.opening_plies, "fair": command.fair}
+                | dataclasses.asdict(result)
+                | verdicts
+            )
         )
-    return out
+    return result, verdict
+
+
+def run_ladder(command: Ladder) -> None:
+    networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
+    if not networks:
+        checkpoint.find(command.run, "networks")  # says what is wrong
+    if not command.baselines or command.networks < 1:
+        raise ValueError("ladder: want at least one baseline and one network")
+    game = choose_game(None, str(networks[-1]))
+    specs = [*command.baselines, *map(str, networks)]
+    players = [make_player(spec, game, command.num_simulations) for spec in specs]
+    wanted = schedule(len(command.baselines), len(networks))
+    meetings = []
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        for a, b in bar.track(wanted, description=f"{game.name}: {len(wanted)} matches"):
+            played = arena.play_match(
+                game, players[a], players[b],
+                games=command.games, opening_plies=command.opening_plies, fair=command.fair, seed=command.seed,
+            )  # fmt: skip
+            meetings.append(ratings.Meeting(a, b, played.score.mean(0)))
+    elo = ratings.fit(meetings, len(players), anchor=0)
+    intervals = np.stack(ratings.bootstrap(meetings, len(players), anchor=0), axis=1)
+    rows = [
+        {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
+        for player, spec, rating, interval in zip(players, specs, elo.tolist(), intervals, strict=True)
+    ]
+    if command.json:
+        record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
+        print(json.dumps(record))
+    else:
+        tables.show(tables.ladder_table(game.name, rows))
+    if command.plot:
+        tables.plot_ladder(rows, command.plot)
+
+
+def spread(found: list[Path], most: int) -> list[Path]:
+    """At most that many of the list, evenly, with the last one."""
+    return found[::-1][:: -(-len(found) // max(most, 1)) or 1][::-1]
+
+
+def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
+    """Who meets whom; baselines are numbered first, then networks by age."""
+    first, last = baselines, baselines + networks - 1
+    by_age = [(i, i - back) for i in range(first, last + 1) for back in (1, 2) if i - back >= first]
+    between = [(i + 1, i) for i in range(baselines - 1)]
+    return between + [(i, b) for b in range(baselines) for i in sorted({first, (first + last) // 2, last})] + by_age
+
+
+def games_of(spec: str) -> dict[str, float]:
+    """How much a network has played and how long it was trained."""
+    if game_of(spec) is None:
+        return {}
+    about = models.about(models.find(Path(spec)))
+    return {"games": about["total_games"], "minutes": round(about["minutes"], 2)}
+
+
+def run_solved(command: Solved) -> None:
+    game = choose_game(command.env, command.player)
+    if command.num_simulations < 0:
+        raise ValueError(f"--num_simulations must not be negative, not {command.num_simulations}")
+    positions, start = solved.read(command.file, game), time.monotonic()
+    found = {}
+    with Console(stderr=True).status(f"{game.name}: {len(positions.right)} positions"):
+        for name, player in looks(command, game).items():
+            moves = solved.choose(player, positions, command.seed)
+            kept = positions.right[np.arange(len(moves)), moves]
+            found[name] = player.name, *solved.scores(kept, positions.phases)
+    if command.json:
+        record = {"game": game.name, "file": str(command.file), "seconds": time.monotonic() - start}
+        as_json = lambda name, whole, parts: {"player": name} | dataclasses.asdict(whole) | {
+            "phases": {part: dataclasses.asdict(score) for part, score in parts.items()}
+        }  # fmt: skip
+        main, *others = found
+        print(json.dumps(record | as_json(*found[main]) | {name: as_json(*found[name]) for name in others}))
+    else:
+        by_chance = positions.right.sum(1) / positions.legal.sum(1)
+        tables.show(tables.solved_table(game.name, found, positions.phases, by_chance))
+
+
+def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
+    """The player first; of a network that searches also the network alone and its search without proofs."""
+    n = command.num_simulations
+    players = {"player": make_player(command.player, game, n)}
+    spec, at, simulations = command.player.partition("@")
+    if game_of(spec) is not None and (int(simulations) if at else n) > 0:
+        players["alone"] = make_player(spec, game, 0)
+        players["without_proofs"] = make_player(command.player, game, n, proofs=False)
+    return players
 
 
 def main() -> None:
     with cli.errors():
         mesh.claim_cores()
-        arguments = sys.argv[1:]
-        if arguments:
-            command = cli.parse(Command, arguments, description=__doc__)
-            commands = [command] if command else None
-        else:
-            commands = None
-        if commands is None:
+        cli.keep_compiled()
+        command = cli.parse(Command, sys.argv[1:], description=__doc__) if sys.argv[1:] else None
+        if isinstance(command, Solved):
+            run_solved(command)
+        elif isinstance(command, Ladder):
+            run_ladder(command)
+        elif command is None:
             newest = str(checkpoint.newest_run(Path("runs")))
-            commands = [Match(newest, baseline) for baseline in BASELINES]
-        results = [run_match(command) for command in commands]
-        if not commands[0].json:
-            Console(width=None if sys.stdout.isatty() else 160).print(table(results))
+            tables.show(tables.match_table([run_match(Match(newest, baseline))[0] for baseline in BASELINES]))
+        else:
+            result, verdict = run_match(command)
+            if not command.json:
+                tables.show(tables.match_table([result]))
+                if verdict:
+                    print(verdict)
+            raise SystemExit(int(verdict == "rejected"))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,12 +13,13 @@ from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
 from agents import mesh
-from agents.players import Player
+from agents.players import Player, make_uct
 from agents.selfplay import random_action
 from envs.game import Array, Game
 
 CONFIDENCE = 0.95
 RESAMPLES = 20_000
+BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
 
 
 class Games(NamedTuple):
@@ -59,6 +61,19 @@ def sample_openings(game: Game, key: Array, pairs: int, plies: int) -> tuple[Any
     return jax.lax.fori_loop(0, plies, ply, (states, jnp.zeros((pairs, 2), jnp.uint32)))
 
 
+def fair_openings(game: Game, key: Array, pairs: int, plies: int) -> tuple[Any, Array]:
+    """The same, without openings that are decided already: MCTS with 100 random play-outs finds a move that wins 95 in
+    100 of them, or none that loses fewer. Such an opening tells nothing of the players.
+
+    They are the first `pairs` fair ones of twice as many; decided ones fill up what is missing.
+    """
+    states, code = sample_openings(game, key, 2 * pairs, plies)
+    edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
+    best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
+    kept = jnp.argsort(jnp.abs(best) > 0.9, stable=True)[:pairs]
+    return jax.tree.map(lambda x: x[kept], (states, code))
+
+
 def extend(code: Array, action: Array) -> Array:
     """Two independent 32-bit hashes of a sequence of moves, one move longer."""
     factors = jnp.array([1000003, 2654435761], jnp.uint32)
@@ -98,30 +113,55 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
     return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
 
 
-def play_match(game: Game, a: Player, b: Player, *, games: int, opening_plies: int, seed: int) -> Games:
-    """Plays `games` games, an even number, on as many devices as divide the pairs; A moves first in half of them."""
+def play_match(
+    game: Game,
+    a: Player,
+    b: Player,
+    *,
+    games: int,
+    opening_plies: int,
+    seed: int,
+    fair: bool = False,
+    stop: Callable[[np.ndarray], bool] | None = None,
+) -> Games:
+    """Plays `games` games, an even number, on as many devices as divide the pairs; A moves first in half of them. With
+    `fair` openings that are decided are drawn again, see `fair_openings`.
+
+    With `stop` they are played in batches, and after each of them `stop(scores of the pairs so far)` may end the match.
+    """
     if game.num_players != 2:
         raise ValueError(f"{game.name}: a match is between two players; this game has {game.num_players}")
     if games < 2 or games % 2:
         raise ValueError(f"--games must be an even number from 2, since every opening is played twice, not {games}")
     if opening_plies < 0:
         raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
-    key = jax.random.key(seed)
-    states, code = jax.jit(lambda k: sample_openings(game, k, games // 2, opening_plies))(key)
-    devices = mesh.make_mesh(games // 2, games // 2)
+    pairs = games // 2 if stop is None else min(games // 2, BATCH_PAIRS)
+    devices = mesh.make_mesh(pairs, pairs)
+    draw = fair_openings if fair and opening_plies else sample_openings
+    sample = jax.jit(lambda k: draw(game, k, pairs, opening_plies))
     play = jax.jit(make_group(game, a, b, devices))
-    weights_a, weights_b = jax.device_put((a.weights, b.weights), jax.NamedSharding(devices, Spec()))
-    mover = jax.vmap(game.player)(states)
-    plies = jnp.full(games // 2, opening_plies, jnp.int32)
-    done = []
-    for half in range(2):
-        seat = mover if half == 0 else 1 - mover
-        group_key = jax.random.fold_in(key, opening_plies + 1 + half)
-        rewards, length, codes = play(weights_a, weights_b, group_key, states, code, plies, seat)
-        # The same moves with the seats exchanged are another game.
-        wide = np.asarray(codes[:, 0], np.uint64) << np.uint64(32) | np.asarray(codes[:, 1] ^ half, np.uint64)
-        done.append((np.asarray(rewards) / 2 + 0.5, np.asarray(length), wide))
-    return Games(*(np.stack(x) for x in zip(*done, strict=True)))
+    weights = jax.device_put((a.weights, b.weights), jax.NamedSharding(devices, Spec()))
+
+    def batch(key: Array) -> Games:
+        states, code = sample(key)
+        mover = jax.vmap(game.player)(states)
+        plies = jnp.full(pairs, opening_plies, jnp.int32)
+        done = []
+        for half in range(2):
+            seat = mover if half == 0 else 1 - mover
+            group_key = jax.random.fold_in(key, opening_plies + 1 + half)
+            rewards, length, codes = play(*weights, group_key, states, code, plies, seat)
+            # The same moves with the seats exchanged are another game.
+            wide = np.asarray(codes[:, 0], np.uint64) << np.uint64(32) | np.asarray(codes[:, 1] ^ half, np.uint64)
+            done.append((np.asarray(rewards) / 2 + 0.5, np.asarray(length), wide))
+        return Games(*(np.stack(x) for x in zip(*done, strict=True)))
+
+    played = batch(jax.random.key(seed))
+    while stop is not None and played.score.size < games and not stop(played.score.mean(0)):
+        more = batch(jax.random.fold_in(jax.random.key(seed), 2**20 + played.score.size))
+        # The last batch may hold more openings than are left.
+        played = Games(*(np.concatenate(x, axis=1)[:, : games // 2] for x in zip(played, more, strict=True)))
+    return played
 
 
 def result(a: Player, b: Player, played: Games) -> Result:

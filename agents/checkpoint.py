@@ -39,7 +39,7 @@ def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
     network = folder / "networks" / str(iteration)
     _write(network, "weights", run.learning.average, about)
     _write(folder / "resume" / str(iteration), "run", run, about)
-    for old in _numbered(folder / "resume")[:-KEPT]:
+    for old in numbered(folder / "resume")[:-KEPT]:
         shutil.rmtree(old)
     return network
 
@@ -62,7 +62,7 @@ def _read(path: Path, item: str, argument: Any) -> Any:
     return restored
 
 
-def _numbered(folder: Path) -> list[Path]:
+def numbered(folder: Path) -> list[Path]:
     """Checkpoints in a folder, oldest first. Saves that broke off carry orbax's own temporary names."""
     found = [p for p in folder.iterdir() if p.is_dir() and p.name.isdigit()] if folder.is_dir() else []
     return sorted(found, key=lambda p: int(p.name))
@@ -76,7 +76,7 @@ def find(path: Path, kind: str) -> Path:
     """
     if path.name.isdigit() and path.parent.name == kind and path.is_dir():
         return path
-    found = _numbered(path / kind)
+    found = numbered(path / kind)
     if not found:
         what = f"holds no {kind}/ITERATION" if path.is_dir() else "does not exist"
         raise CheckpointError(f"no checkpoint: {path} {what}; give the folder of a run, such as runs/NAME")
@@ -118,7 +118,7 @@ def newest_run(folder: Path) -> Path:
     Raises:
         CheckpointError: there is none.
     """
-    runs = [p for p in folder.iterdir() if _numbered(p / "networks")] if folder.is_dir() else []
+    runs = [p for p in folder.iterdir() if numbered(p / "networks")] if folder.is_dir() else []
     if not runs:
         raise CheckpointError(f"no run with a checkpoint under {folder}/; train one first: python train.py --env=foq")
-    return max(runs, key=lambda p: _numbered(p / "networks")[-1].stat().st_mtime)
+    return max(runs, key=lambda p: numbered(p / "networks")[-1].stat().st_mtime)

@@ -11,12 +11,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import checkpoint, selection, tree_search
+from agents import models, selection, tree_search
+from agents.evaluation import ILLEGAL, make_evaluate
 from agents.network import make_network
-from agents.search import make_evaluate, make_expand, make_leaf, make_search, root_edges
+from agents.search import make_expand, make_leaf, make_search, root_edges
 from agents.selfplay import random_action
 from agents.slots import legal_slots
-from agents.tree_search import ILLEGAL
+from agents.tree_search import Edges
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -24,7 +25,9 @@ LOT = 1e-6
 # Leaves that a minimax player may look at for one move; more would only seem to hang.
 MOST_LEAVES = 2_000_000
 
-NAMES = "random, uct:N, minimax:D, or the folder of a run (FOLDER@N for N simulations, 0 for the network alone)"
+NAMES = (
+    "random, uct:N, minimax:D, or the folder of a run or model (FOLDER@N for N simulations, 0 for the network alone)"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +43,8 @@ class Player:
     weights: Any = None
 
 
-def make_player(spec: str, game: Game, num_simulations: int) -> Player:
-    """The player of a spec, see `NAMES`; `num_simulations` is for a network without @N.
+def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True) -> Player:
+    """The player of a spec, see `NAMES`; `num_simulations` is for a network without @N, `proofs` for one that searches.
 
     Raises:
         ValueError: no such player, or a network of another game.
@@ -60,29 +63,30 @@ def make_player(spec: str, game: Game, num_simulations: int) -> Player:
         raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
     if not Path(path).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
-    return network_player(Path(path), game, int(simulations) if at else num_simulations)
+    return network_player(Path(path), game, int(simulations) if at else num_simulations, proofs)
 
 
 def game_of(spec: str) -> str | None:
     """Spec of the game that a player was trained on; None for players of any game."""
     path = Path(spec.partition("@")[0])
-    return checkpoint.about(checkpoint.find(path, "networks"))["config"].env if path.exists() else None
+    return models.about(models.find(path))["config"].env if path.exists() else None
 
 
 def random_player(game: Game) -> Player:
     return Player("random", lambda weights, key, states, plies: random_action(key, jax.vmap(game.mask)(states)))
 
 
-def network_player(path: Path, game: Game, num_simulations: int) -> Player:
-    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move."""
-    path = checkpoint.find(path, "networks")
-    config = checkpoint.about(path)["config"]
+def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
+    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move. The
+    position itself is seen through all symmetries."""
+    path = models.find(path)
+    config = models.about(path)["config"]
     if config.env != game.name:
         raise ValueError(f"{path} is a network for {config.env}, not for {game.name}")
-    net, weights = make_network(game, config), checkpoint.load_network(path, config)
+    net, weights = make_network(game, config), models.load(path, config)
     name = f"{path}@{num_simulations}"
     if num_simulations == 0:
-        evaluate = make_evaluate(game, net, config.leaf_symmetry)
+        evaluate = make_evaluate(game, net, "average")
         return Player(name, lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32), weights)
     # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
     considered = min(16, max(config.gumbel_actions, num_simulations // 2))
@@ -91,16 +95,31 @@ def network_player(path: Path, game: Game, num_simulations: int) -> Player:
         num_simulations=num_simulations,
         gumbel_actions=considered,
         value_scale=config.play_value_scale,
-        proofs=game.num_players == 2 and config.search_loop == "ours",
+        root_symmetry="average",
+        proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
     )
     search = make_search(game, net, config, explore=False)
     return Player(name, lambda w, key, s, plies: search(w, key, s, plies).action, weights)
 
 
-def uct_player(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Player:
-    """MCTS without a network: UCB1 in the tree, one random play-out at each new node, the most visited move.
+def uct_player(game: Game, num_simulations: int) -> Player:
+    """MCTS without a network plays the most visited move, see `make_uct`."""
+    think = make_uct(game, num_simulations)
+
+    def act(weights, key, states, plies):
+        edges = think(key, states)
+        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges))
+
+    return Player(f"uct:{num_simulations}", act)
+
+
+def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Callable[[Array, Any], Edges]:
+    """MCTS without a network: UCB1 in the tree, one random play-out at each new node.
 
     Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
+
+    Returns:
+        `think(key, states [B]) -> Edges` of the roots.
     """
 
     def play_out(key, states):
@@ -122,15 +141,13 @@ def uct_player(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
     select = functools.partial(selection.ucb1, exploration=exploration)
     expand = make_expand(game, evaluate)
 
-    def act(weights, key, states, plies):
+    def think(key, states):
         root_key, search_key = jax.random.split(key)
-        root = make_leaf(game, states, *evaluate(weights, root_key, states))
+        root = make_leaf(game, states, *evaluate({}, root_key, states))
         tree = tree_search.plant(root, states, num_simulations + 1)
-        tree = tree_search.search(weights, search_key, tree, expand, select, select, num_simulations)
-        edges = root_edges(tree)
-        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges))
+        return root_edges(tree_search.search({}, search_key, tree, expand, select, select, num_simulations))
 
-    return Player(f"uct:{num_simulations}", act)
+    return think
 
 
 def minimax_player(game: Game, depth: int) -> Player:

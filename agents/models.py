@@ -1,0 +1,83 @@
+"""Networks for play, from a run or from a small file in half precision such as those in models/."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import envs
+from agents import checkpoint
+from agents.checkpoint import CheckpointError
+from agents.config import Config
+from agents.network import make_network
+
+FILE = "network.npz"
+ABOUT = "about"
+
+
+def find(path: Path) -> Path:
+    """The network meant by `path`: the folder of a model, or the newest network of a run.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    return path if (path / FILE).is_file() else checkpoint.find(path, "networks")
+
+
+def about(path: Path) -> dict[str, Any]:
+    """What a network says of itself: `config` (a Config), `iteration` and the counters of the run so far."""
+    if not (path / FILE).is_file():
+        return checkpoint.about(path)
+    try:
+        record = json.loads(str(_read(path)[ABOUT]))
+        return {**record, "config": Config(**record["config"])}
+    except (TypeError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path / FILE} is damaged or of another version: {error}") from error
+
+
+def load(path: Path, config: Config) -> Any:
+    """Weights in float32; `path` from `find`, `config` from `about`."""
+    if not (path / FILE).is_file():
+        return checkpoint.load_network(path, config)
+    stored = _read(path)
+    shapes = jax.eval_shape(make_network(envs.make(config.env), config).init, jax.random.key(0))
+
+    def leaf(where: Any, wanted: Any) -> np.ndarray:
+        name = jax.tree_util.keystr(where)
+        if name not in stored or stored[name].shape != wanted.shape:
+            raise CheckpointError(f"{path / FILE} does not fit its game: {name}")
+        return stored[name].astype(wanted.dtype)
+
+    return jax.tree_util.tree_map_with_path(leaf, shapes)
+
+
+def _read(path: Path) -> dict[str, np.ndarray]:
+    try:
+        with np.load(path / FILE, allow_pickle=False) as file:
+            return dict(file)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise CheckpointError(f"{path / FILE} is damaged: {error}") from error
+
+
+def save(source: Path, folder: Path) -> Path:
+    """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all."""
+    path = find(source)
+    record = about(path)
+    weights = jax.tree_util.tree_leaves_with_path(load(path, record["config"]))
+    arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(x) for where, x in weights}
+    limit = np.finfo(np.float16).max
+    for name, x in arrays.items():
+        if not (np.abs(x) <= limit).all():
+            raise ValueError(f"{path}: {name} does not fit into half precision")
+        arrays[name] = x.astype(np.float16)
+    text = json.dumps({**record, "config": dataclasses.asdict(record["config"])})
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / f"{FILE}.new").open("wb") as file:
+        np.savez_compressed(file, **arrays | {ABOUT: np.array(text)})
+    return (folder / f"{FILE}.new").replace(folder / FILE)

@@ -1,0 +1,95 @@
+"""Ratings of many players from matches between some of them, and tests that stop a match as soon as it is decided."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+PER_LOGIT = 400 / np.log(10)  # Elo points of one unit of log odds
+PAIR_SCORES = np.arange(5) / 4  # what a pair of games can bring, as a share of its two points
+
+
+@dataclasses.dataclass(frozen=True)
+class Meeting:
+    """A match between players `a` and `b`, numbers in a list of players."""
+
+    a: int
+    b: int
+    pairs: np.ndarray  # float[pairs], a's mean score in the two games of each opening
+
+
+def fit(meetings: list[Meeting], count: int, anchor: int) -> np.ndarray:
+    """Elo ratings float[count] by maximum likelihood of Bradley and Terry 1952, a draw being half a win of each; player
+    `anchor` has 0.
+
+    One drawn game is added for every two players that met, so that a match won to nothing has a finite rating.
+
+    Raises:
+        ValueError: some player is not linked with the anchor by any chain of matches.
+    """
+    points, games = np.zeros((count, count)), np.zeros((count, count))
+    for meeting in meetings:
+        won, played = 2 * meeting.pairs.sum() + 0.5, 2 * len(meeting.pairs) + 1
+        points[meeting.a, meeting.b] += won
+        points[meeting.b, meeting.a] += played - won
+        games[meeting.a, meeting.b] += played
+        games[meeting.b, meeting.a] += played
+    if (np.linalg.matrix_power(np.eye(count) + (games > 0), count)[anchor] == 0).any():
+        raise ValueError("some players are not linked with the others by any match")
+    free = np.arange(count) != anchor
+    logits = np.zeros(count)
+    for _ in range(100):
+        expected = 1 / (1 + np.exp(logits[None] - logits[:, None]))
+        gradient = (points - games * expected).sum(1)
+        weight = games * expected * (1 - expected)
+        curvature = np.diag(weight.sum(1)) - weight
+        step = np.linalg.solve(curvature[free][:, free], gradient[free])
+        logits[free] += np.clip(step, -1, 1)
+        if np.abs(step).max(initial=0) < 1e-9:
+            break
+    return logits * PER_LOGIT
+
+
+def bootstrap(meetings: list[Meeting], count: int, anchor: int, resamples: int = 300) -> tuple[np.ndarray, np.ndarray]:
+    """95 % intervals of `fit`, (low, high) float[count] each, from openings drawn again with replacement."""
+    rng = np.random.default_rng(0)
+    again = lambda m: dataclasses.replace(m, pairs=rng.choice(m.pairs, len(m.pairs)))
+    fits = [fit([again(m) for m in meetings], count, anchor) for _ in range(resamples)]
+    low, high = np.quantile(fits, [0.025, 0.975], axis=0)
+    return low, high
+
+
+def expected_score(elo: float) -> float:
+    return 1 / (1 + np.exp(-elo / PER_LOGIT))
+
+
+def log_likelihood_ratio(pairs: np.ndarray, elo0: float, elo1: float) -> float:
+    """Of `elo1` against `elo0` as the true difference, given the scores of pairs.
+
+    Generalised likelihood ratio over the five results of a pair: under either hypothesis their shares are those that
+    fit the counts best among all with the mean that it claims (Van den Bergh, "The generalized maximum likelihood ratio
+    for the expectation value of a distribution"). A prior of a thousandth of a pair each keeps all shares positive.
+    """
+    counts = np.array([np.isclose(pairs, score).sum() for score in PAIR_SCORES]) + 1e-3
+    shares = counts / counts.sum()
+    fitted = [_with_mean(shares, expected_score(elo)) for elo in (elo0, elo1)]
+    return float((counts * np.log(fitted[1] / fitted[0])).sum())
+
+
+def _with_mean(shares: np.ndarray, mean: float) -> np.ndarray:
+    """The shares with that mean under which `shares` are most likely: shares / (1 + x (score - mean)) for one x."""
+    away = PAIR_SCORES - mean
+    low, high = -1 / away.max() + 1e-12, -1 / away.min() - 1e-12  # where all are positive
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if (shares * away / (1 + middle * away)).sum() > 0 else (low, middle)
+    return shares / (1 + low * away)
+
+
+def decided(pairs: np.ndarray, elo0: float, elo1: float, error: float = 0.05) -> str | None:
+    """`stronger` or `not stronger` once the sequential probability ratio test (Wald 1945) of `elo1` against `elo0` with
+    that rate of either error has ended, else None."""
+    bound = np.log((1 - error) / error)
+    ratio = log_likelihood_ratio(pairs, elo0, elo1)
+    return "stronger" if ratio > bound else "not stronger" if ratio < -bound else None

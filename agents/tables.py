@@ -1,0 +1,94 @@
+"""Results of measurements as tables for a terminal of 80 columns, and as plots."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from agents.arena import Result
+from agents.solved import Score
+
+
+def show(made: Table) -> None:
+    """On standard output; a pipe gets wide lines."""
+    Console(width=None if sys.stdout.isatty() else 160).print(made)
+
+
+def match_table(results: list[Result]) -> Table:
+    """One row per opponent."""
+    points = lambda x, none: none if x is None else f"{x:+.0f}"
+    out = Table(title=f"{results[0].a}, 95 % intervals over pairs of games", box=box.SIMPLE, pad_edge=False)
+    out.add_column("against", overflow="fold")
+    for name in ("won/drawn/lost", "score", "Elo", "distinct", "plies"):
+        out.add_column(name, justify="right", no_wrap=True)
+    for r in results:
+        low, high = r.score_interval
+        elo = points(r.elo, "> +" if r.score == 1 else "< -")
+        out.add_row(
+            r.b,
+            f"{r.wins}/{r.draws}/{r.losses}",
+            f"{r.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]",
+            f"{elo} [{points(r.elo_interval[0], '-')}, {points(r.elo_interval[1], '+')}]",
+            str(r.distinct),
+            f"{r.mean_plies:.1f}",
+        )
+    return out
+
+
+def solved_table(
+    game: str, found: dict[str, tuple[str, Score, dict[str, Score]]], phases: np.ndarray, by_chance: np.ndarray
+) -> Table:
+    """`found` has the player's name, its score in all and by phase; `by_chance` float[M] the share of right moves."""
+    out = Table(title=f"{game}: value kept, 95 % intervals", box=box.SIMPLE, pad_edge=False)
+    for name in ("phase", "positions", "any legal", *(name.replace("_", " ") for name in found)):
+        out.add_column(name, justify="left" if name == "phase" else "right", no_wrap=name != "phase")
+    for part in (*np.unique(phases), None):
+        here = phases == part if part is not None else np.ones(len(phases), bool)
+        scores = [whole if part is None else parts[part] for _, whole, parts in found.values()]
+        cells = [f"{s.share:.1%} [{100 * s.interval[0]:.0f}, {100 * s.interval[1]:.0f}]" for s in scores]
+        if part is None:
+            out.add_section()
+        out.add_row(part or "all", str(here.sum()), f"{by_chance[here].mean():.1%}", *cells)
+    out.caption = ", ".join(f"{name.replace('_', ' ')}: {player}" for name, (player, *_) in found.items())
+    return out
+
+
+def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
+    """The best first; rows as `evaluate.py ladder --json` gives them."""
+    out = Table(title=f"{game}: ratings, 95 % intervals", box=box.SIMPLE, pad_edge=False)
+    for name in ("player", "Elo", "interval", "games", "minutes"):
+        out.add_column(name, justify="left" if name == "player" else "right", no_wrap=name != "player")
+    for row in sorted(rows, key=lambda row: -row["elo"]):
+        interval = f"[{row['interval'][0]:+.0f}, {row['interval'][1]:+.0f}]"
+        minutes = f"{row['minutes']:.1f}" if "minutes" in row else ""
+        out.add_row(row["player"], f"{row['elo']:+.0f}", interval, str(row.get("games", "")), minutes)
+    return out
+
+
+def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
+    """Ratings of the networks over the games that they learnt from, the baselines as lines."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ValueError("--plot needs matplotlib: pip install 'ripzero[plots]'") from error
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    networks = [row for row in rows if "games" in row]
+    middle = [row["elo"] for row in networks]
+    reach = [
+        [row["elo"] - row["interval"][0] for row in networks],
+        [row["interval"][1] - row["elo"] for row in networks],
+    ]
+    axes.errorbar([row["games"] for row in networks], middle, reach, marker="o", capsize=3, label="networks")
+    for row in rows:
+        if "games" not in row:
+            axes.axhline(row["elo"], linestyle="--", linewidth=1, color="grey")
+            axes.annotate(row["player"], (0.01, row["elo"]), xycoords=("axes fraction", "data"), va="bottom")
+    axes.set(xlabel="games of self-play", ylabel="Elo")
+    figure.savefig(path)

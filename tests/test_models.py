@@ -1,0 +1,87 @@
+"""Networks as small files: the same play as the run they come from, in half precision."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from agents import checkpoint, models
+from agents.checkpoint import CheckpointError
+from agents.config import preset
+from agents.iteration import start_run
+from agents.network import make_network
+from agents.players import game_of, make_player
+
+SPEC = "foq:rows=4,cols=5"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A run and the model made of it."""
+    home = tmp_path_factory.mktemp("models")
+    game = envs.make(SPEC)
+    config = dataclasses.replace(
+        preset(game, "cpu"), env=game.name, num_envs=4, channels=8, blocks=1, replay_capacity=64, network="resnet"
+    )
+    run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
+    noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
+    run = run._replace(learning=run.learning._replace(average=jax.tree.map(noise, run.learning.average)))
+    checkpoint.save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
+    models.save(home / "run", home / "model")
+    return home / "run", home / "model"
+
+
+def test_a_model_plays_as_its_run(folders):
+    game = envs.make(SPEC)
+    states = jax.vmap(lambda _: game.init())(jnp.arange(4))
+    found = []
+    for folder in folders:
+        path = models.find(folder)
+        config = models.about(path)["config"]
+        found.append(make_network(game, config).apply(models.load(path, config), jax.vmap(game.observe)(states)))
+    for ours, theirs in zip(*found, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=0.02)  # half precision has eleven bits
+        assert np.abs(theirs).max() > 0.05
+    assert game_of(str(folders[1])) == game.name
+    assert make_player(f"{folders[1]}@0", game, 8).name == f"{folders[1]}@0"
+    assert models.about(folders[1])["total_games"] == 7
+
+
+def test_it_is_small_and_leaves_nothing_beside(folders):
+    assert [path.name for path in folders[1].iterdir()] == [models.FILE]
+    config = models.about(folders[1])["config"]
+    count = sum(x.size for x in jax.tree.leaves(models.load(folders[1], config)))
+    assert (folders[1] / models.FILE).stat().st_size < 2 * count + 20_000
+
+
+def test_damaged_or_foreign_files_are_refused(folders, tmp_path):
+    whole = (folders[1] / models.FILE).read_bytes()
+    for content in (b"", b"nonsense", whole[: len(whole) // 2]):
+        (tmp_path / models.FILE).write_bytes(content)
+        with pytest.raises(CheckpointError, match="damaged"):
+            models.about(tmp_path)
+    (tmp_path / models.FILE).write_bytes(whole)
+    with pytest.raises(CheckpointError, match="does not fit"):
+        models.load(tmp_path, dataclasses.replace(models.about(tmp_path)["config"], channels=16))
+    with pytest.raises(CheckpointError, match="no checkpoint"):
+        models.find(tmp_path / "nowhere")
+
+
+def test_what_half_precision_cannot_hold_is_refused(folders, tmp_path, monkeypatch):
+    huge = lambda path, config: {"params": {"kernel": np.full(3, 1e6, np.float32)}}
+    monkeypatch.setattr(models, "load", huge)
+    with pytest.raises(ValueError, match="half precision"):
+        models.save(folders[0], tmp_path / "new")
+    assert not (tmp_path / "new").exists()
+
+
+def test_config_of_another_version(folders, tmp_path):
+    with np.load(folders[1] / models.FILE) as file:
+        arrays = dict(file)
+    arrays[models.ABOUT] = np.array('{"config": {"unheard_of": 1}}')
+    np.savez(tmp_path / models.FILE, **arrays)
+    with pytest.raises(CheckpointError, match="another version"):
+        models.about(tmp_path)

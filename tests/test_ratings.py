@@ -1,0 +1,60 @@
+"""Ratings and sequential tests, against figures worked out by hand."""
+
+import numpy as np
+import pytest
+
+from agents.ratings import Meeting, bootstrap, decided, expected_score, fit, log_likelihood_ratio
+
+# 50 openings, 75 of 100 points: with one drawn game added the odds are 75.5 to 25.5.
+THREE_TO_ONE = np.array([1.0] * 25 + [0.5] * 25)
+STEP = 400 * np.log10(75.5 / 25.5)
+
+
+def test_ratings_by_hand():
+    assert fit([Meeting(0, 1, THREE_TO_ONE)], 2, anchor=1).tolist() == pytest.approx([STEP, 0])
+    chain = [Meeting(1, 0, THREE_TO_ONE), Meeting(1, 2, 1 - THREE_TO_ONE)]
+    assert fit(chain, 3, anchor=0).tolist() == pytest.approx([0, STEP, 2 * STEP])
+    even = [Meeting(0, 1, THREE_TO_ONE), Meeting(0, 1, 1 - THREE_TO_ONE)]
+    assert fit(even, 2, anchor=0).tolist() == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_a_match_won_to_nothing_has_a_finite_rating():
+    assert fit([Meeting(0, 1, np.ones(50))], 2, anchor=1)[0] == pytest.approx(400 * np.log10(100.5 / 0.5))
+
+
+def test_players_that_never_met_anybody_are_refused():
+    with pytest.raises(ValueError, match="not linked"):
+        fit([Meeting(0, 1, THREE_TO_ONE)], 3, anchor=0)
+
+
+def test_intervals_hold_the_rating_and_narrow_with_games():
+    wide, narrow = (
+        np.subtract(*bootstrap([Meeting(1, 0, np.tile(THREE_TO_ONE, times))], 2, anchor=0)[::-1])[1] for times in (1, 9)
+    )
+    low, high = bootstrap([Meeting(1, 0, THREE_TO_ONE)], 2, anchor=0)
+    assert low[1] < STEP < high[1]
+    assert low[0] == high[0] == 0
+    assert 2 < wide / narrow < 4.5  # three, by the square root
+
+
+def test_likelihoods_by_hand():
+    """Pairs won or lost as a whole: a coin, whose likelihood needs no fitting."""
+    pairs = np.array([1.0] * 30 + [0.0] * 20)
+    s0, s1 = expected_score(0), expected_score(60)
+    by_hand = 30 * np.log(s1 / s0) + 20 * np.log((1 - s1) / (1 - s0))
+    assert log_likelihood_ratio(pairs, 0, 60) == pytest.approx(by_hand, abs=0.01)
+    assert expected_score(400 * np.log10(3)) == pytest.approx(0.75)
+
+
+@pytest.mark.parametrize(("truth", "wrong"), [(0, "stronger"), (60, "not stronger")])
+def test_errors_are_as_rare_as_promised(truth, wrong):
+    """Two hundred matches of players whose difference is known, pairs of independent games with draws."""
+    rng = np.random.default_rng(3)
+    win = expected_score(truth) - 0.1
+    verdicts = []
+    for _ in range(200):
+        games = rng.choice([1, 0.5, 0], size=(4000, 2), p=[win, 0.2, 0.8 - win])
+        pairs = games.mean(1)
+        counts = range(25, 4000, 25)
+        verdicts.append(next(verdict for n in counts if (verdict := decided(pairs[:n], 0, 60)) is not None))
+    assert 0 < verdicts.count(wrong) <= 16  # 5 % of 200, and two standard deviations
