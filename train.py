@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import signal
 import sys
 import time
 from pathlib import Path
 
 import jax
+from jax.sharding import Mesh
 
 import envs
-from agents import checkpoint, cli, mesh
+from agents import checkpoint, cli, memory, mesh
 from agents.config import Config
 from agents.iteration import Run, make_iteration, run_specs, start_run
-from agents.network import make_network
+from agents.network import Network, make_network
 from agents.report import Report
 from envs import check
 
@@ -47,6 +50,14 @@ def open_folder(config: Config, resume: Path | None) -> Path:
     return folder
 
 
+def discard(folder: Path) -> None:
+    """Takes back what was made for a run that cannot begin."""
+    (folder / "metrics.jsonl").unlink()
+    shutil.rmtree(folder / "tensorboard")
+    with contextlib.suppress(OSError):  # it holds something else
+        folder.rmdir()
+
+
 def progress_of(config: Config, iteration: int, minutes: float) -> float:
     """Share of the budget used, from 0 to 1."""
     of_iterations = iteration / config.iterations if config.iterations else 0.0
@@ -61,22 +72,26 @@ def train(config: Config, resume: Path | None) -> None:
     net = make_network(game, config)
     devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices)
     folder = open_folder(config, resume)
-    if resume is None:
-        start = lambda: start_run(game, net, config)
-        run = jax.jit(start, out_shardings=mesh.shardings(devices, run_specs(jax.eval_shape(start))))()
-        done = {"minutes": 0.0, "total_games": 0, "total_plies": 0}
-    else:
-        run = checkpoint.load_run(resume, config, devices)
-        done = {k: checkpoint.about(resume)[k] for k in ("minutes", "total_games", "total_plies")}
-    progress = progress_of(config, int(run.iteration), done["minutes"])
+    about = checkpoint.about(resume) if resume else {}
+    iteration = about.get("iteration", 0)
+    done = {name: about.get(name, 0) for name in ("minutes", "total_games", "total_plies")}
+    progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
-    report = Report(folder, int(run.iteration), progress)
+    run = checkpoint.load_run(resume, config, devices) if resume else None
+    report = Report(folder, iteration, progress)
+    stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
-        iterate = make_iteration(game, net, config, devices)
-        run, done = loop(iterate, config, run, folder, done, began, report)
+        start, iterate = build(game, net, config, devices, report)
+        run = run or start()
+        run, done = loop(iterate, config, run, folder, done, began, report, stop)
+    except memory.TooLittleError:
+        report.close()
+        if resume is None:
+            discard(folder)
+        raise
     finally:
         report.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
@@ -85,12 +100,25 @@ def train(config: Config, resume: Path | None) -> None:
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
-def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report):
+def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report):
+    """The start of a run and its iteration, compiled, once it is known that the memory is enough."""
+    began = time.monotonic()
+    start = lambda: start_run(game, net, config)
+    shapes = jax.eval_shape(start)
+    places = mesh.shardings(devices, run_specs(shapes))
+    laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
+    iterate = jax.jit(make_iteration(game, net, config, devices), donate_argnums=0).lower(laid_out, 0.0).compile()
+    need = memory.needed(iterate)
+    memory.demand(need, memory.there(devices.devices.flat[0]), config.num_envs, devices.size)
+    size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
+    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}")
+    return jax.jit(start, out_shardings=places), iterate
+
+
+def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report, stop: Stop):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
-    stop, saved_at = Stop(report), began
-    before = done["minutes"]
+    saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
-    iterate = jax.jit(iterate, donate_argnums=0).lower(run, progress).compile()
     plies = config.num_envs * config.plies_per_iteration
     while progress < 1 and not stop.asked:
         start = time.monotonic()
@@ -115,6 +143,7 @@ def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: flo
 
 def main() -> None:
     with cli.errors():
+        cli.keep_compiled()
         config, resume = cli.training(sys.argv[1:])
         train(config, resume)
 

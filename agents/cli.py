@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import dataclasses
 import io
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -34,6 +35,14 @@ def errors() -> Iterator[None]:
         yield
     except (ValueError, OSError) as error:
         fail(error)
+
+
+def keep_compiled() -> None:
+    """Programs that took long to compile are kept for the next start in the user's cache folder, or in that of
+    JAX_COMPILATION_CACHE_DIR."""
+    if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        jax.config.update("jax_compilation_cache_dir", str(cache / "ripzero"))
 
 
 def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None) -> Any:

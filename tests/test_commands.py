@@ -64,6 +64,59 @@ def test_training_says_what_it_does(run):
     assert list((home / "runs/a/tensorboard").glob("events*"))
 
 
+def test_solved_positions_are_counted(run):
+    home, _, _ = run
+    golden = ROOT / "tests/golden/tictactoe_solved.jsonl.gz"
+    code, output, errors = call(
+        "evaluate.py", "solved", "runs/a", str(golden), "--num_simulations=2", "--json", cwd=home
+    )
+    assert code == 0, errors
+    found = json.loads(output)
+    for look in (found, found["alone"], found["without_proofs"]):
+        assert look["positions"] == 4520 == sum(part["positions"] for part in look["phases"].values())
+        assert look["kept"] == sum(part["kept"] for part in look["phases"].values())
+        assert look["share"] == pytest.approx(look["kept"] / 4520)
+        assert look["phases"]["01 empty"]["share"] == 1  # a single legal move
+    # The last two moves fit into two simulations.
+    assert found["phases"]["02 empty"]["share"] >= found["without_proofs"]["phases"]["02 empty"]["share"]
+    code, _, errors = call("evaluate.py", "solved", "runs/a", "nowhere.jsonl", cwd=home)
+    assert code == 2
+    assert errors.count("\n") == 1
+    assert "nowhere.jsonl" in errors
+
+
+def test_the_gate_lets_the_better_one_through(run):
+    home, _, _ = run
+    for players, verdict in ((("minimax:3", "random"), 0), (("random", "minimax:3"), 1)):
+        options = ("--env=tictactoe", "--games=40", "--json")
+        code, output, errors = call("evaluate.py", "gate", *players, *options, cwd=home)
+        assert code == verdict, errors
+        assert json.loads(output)["verdict"] == ("accepted", "rejected")[verdict]
+
+
+def test_a_match_stops_once_it_is_decided(run):
+    home, _, _ = run
+    options = ("--env=tictactoe", "--games=2000", "--sprt", "0", "50", "--json")
+    code, output, errors = call("evaluate.py", "match", "minimax:3", "random", *options, cwd=home)
+    assert code == 0, errors
+    found = json.loads(output)
+    assert found["verdict"] == "stronger"
+    assert found["games"] < 2000
+
+
+def test_a_ladder_rates_all_networks(run):
+    home, _, _ = run
+    options = ("--baselines", "random", "minimax:3", "--games=20", "--num_simulations=2", "--plot=ladder.svg")
+    code, output, errors = call("evaluate.py", "ladder", "runs/a", *options, "--json", cwd=home)
+    assert code == 0, errors
+    rows = json.loads(output)["ratings"]
+    assert [row["player"] for row in rows] == ["random", "minimax:3", "runs/a/networks/3@2"]
+    assert rows[0]["elo"] == 0
+    assert rows[1]["elo"] > 100
+    assert rows[2]["games"] > 0
+    assert (home / "ladder.svg").read_text().count("<svg") == 1
+
+
 def interrupt(folder, arguments, number=signal.SIGINT):
     """Starts a run, sends a signal once the first iteration is reported, and gives the last iteration."""
     process = start("train.py", *arguments, f"--out={folder.name}", cwd=folder.parent)
