@@ -22,6 +22,7 @@ The table of all games counts in the same way; bytes are those of a position wit
 
 from __future__ import annotations
 
+import functools
 import os
 import statistics
 import sys
@@ -37,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import envs
 from agents import cli
 from agents.selfplay import random_action
+from benchmarks import rounds
 from envs import foq
 
 LANES, STEPS, REPEATS = 1024, 200, 7
@@ -97,8 +99,8 @@ def walk_init() -> Board:
     return Board(ripped, jnp.array([[0, 0], [7, 8]]), jnp.int32(0))
 
 
-def make_playout(init, mask, step, over=None):
-    """(key) -> number of games ended, over `STEPS` steps of `LANES` lanes; without `over` a game ends where the mask
+def make_playout(init, mask, step, over=None, steps=STEPS):
+    """(key) -> number of games ended, over `steps` steps of `LANES` lanes; without `over` a game ends where the mask
     is empty."""
 
     def play(key):
@@ -115,31 +117,25 @@ def make_playout(init, mask, step, over=None):
             return (states, pick(at_start, legal), ended + done.sum()), None
 
         start = fresh, at_start, jnp.int32(0)
-        return jax.lax.scan(one, start, jax.random.split(key, STEPS))[0][2]
+        return jax.lax.scan(one, start, jax.random.split(key, steps))[0][2]
 
     return jax.jit(play)
 
 
-def take_turns(sides: dict[str, Any], repeats: int = REPEATS) -> dict[str, list[float]]:
-    """Seconds of every side's run, each side once in every round, after a first round that does not count."""
-    times: dict[str, list[float]] = {name: [] for name in sides}
-    for turn in range(repeats + 1):
-        for name, play in sides.items():
-            start = time.perf_counter()
-            jax.block_until_ready(play(jax.random.key(0)))
-            if turn:
-                times[name].append(time.perf_counter() - start)
-    return times
+def measure(sides: dict[str, Any], repeats: int = REPEATS) -> dict[str, list[float]]:
+    """Seconds of every side's play-outs, in turns."""
+    key = jax.random.key(0)
+    return rounds.take_turns({name: functools.partial(play, key) for name, play in sides.items()}, repeats)
 
 
 def ratio(slower: list[float], quicker: list[float]) -> str:
     """Median and range of the ratio, round by round."""
-    ratios = [a / b for a, b in zip(slower, quicker, strict=True)]
-    return f"{statistics.median(ratios):5.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
+    found = rounds.ratios(slower, quicker)
+    return f"{statistics.median(found):5.1f} ({min(found):.1f} to {max(found):.1f})"
 
 
-def rate(taken: list[float]) -> float:
-    return LANES * STEPS / statistics.median(taken)
+def rate(taken: list[float], steps: int = STEPS) -> float:
+    return LANES * steps / statistics.median(taken)
 
 
 def beside_article() -> None:
@@ -150,7 +146,7 @@ def beside_article() -> None:
     }
     games = {name: int(play(jax.random.key(0))) for name, play in sides.items()}
     assert len(set(games.values())) == 1, f"the sides do not play the same games: {games}"
-    times = take_turns(sides)
+    times = measure(sides)
     print(f"foq 8x9, {games['ours']} games")
     for name, taken in times.items():
         print(f"{name:14s} {rate(taken):12,.0f} steps/s, times the article's {ratio(times['article'], taken)}")
@@ -201,19 +197,21 @@ def beside_pgx() -> None:
         unseen = unseen_by(first)
         legal, over = (lambda s: s.legal_action_mask), (lambda s: s.terminated | s.truncated)
         blind = lambda s, a, step=env.step: unseen_by(step(s, a))
+        steps, repeats = (50, 3) if "size=19" in spec else (STEPS, REPEATS)
+        playout = functools.partial(make_playout, steps=steps)
         sides = {
-            "step": make_playout(game.init, game.mask, game.step),
-            "move": make_playout(game.init, game.mask, game.move),
-            "pgx": make_playout(lambda first=first: first, legal, env.step, over),
-            "unseen": make_playout(lambda unseen=unseen: unseen, legal, blind, over),
+            "step": playout(game.init, game.mask, game.step),
+            "move": playout(game.init, game.mask, game.move),
+            "pgx": playout(lambda first=first: first, legal, env.step, over),
+            "unseen": playout(lambda unseen=unseen: unseen, legal, blind, over),
         }
-        times = take_turns(sides, repeats=3 if "19" in spec else REPEATS)
+        times = measure(sides, repeats)
         compiled = []
         for start, mask, step in ((game.init(), game.mask, game.step), (first, legal, env.step)):
             lanes = jax.tree.map(lambda x: jnp.broadcast_to(x, (LANES, *jnp.shape(x))), start)
             compiled.append(first_call(step, mask, lanes, jax.vmap(mask)(lanes)))
         sizes = [sum(jnp.asarray(x).nbytes for x in jax.tree.leaves(s)) for s in (game.init(), first)]
-        rates = " ".join(f"{rate(taken):11,.0f}" for taken in times.values())
+        rates = " ".join(f"{rate(taken, steps):11,.0f}" for taken in times.values())
         print(f"{game.name:32s} {rates}  {ratio(times['pgx'], times['step']):24s} "
               f"{ratio(times['unseen'], times['step']):24s} {sizes[0]:5d} {sizes[1]:5d} "
               f"{compiled[0]:6.2f} {compiled[1]:6.2f} s", flush=True)  # fmt: skip
@@ -225,7 +223,7 @@ def every_game() -> None:
     for spec in (*envs.list(), "go:size=19"):
         game = envs.make(spec)
         sides = {name: make_playout(game.init, game.mask, f) for name, f in (("step", game.step), ("move", game.move))}
-        rates = [rate(taken) for taken in take_turns(sides).values()]
+        rates = [rate(taken) for taken in measure(sides).values()]
         size = sum(x.nbytes for x in jax.tree.leaves(game.init()))
         print(f"{game.name:44s} {rates[0]:12,.0f} {rates[1]:12,.0f} {size:6d}", flush=True)
 

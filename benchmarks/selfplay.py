@@ -1,0 +1,133 @@
+"""Self-play as the engine plays it: moves per second, and the share of the time that its network takes.
+
+python benchmarks/selfplay.py [--other=FILE.py:FUNCTION] [--json]
+
+A CPU counts as one device for each of its cores, as in training. `share` is the time of a program that makes the same
+number of evaluations of the network, of as many positions, and nothing else, over the time of self-play; both run once
+in every round, and medians of the rounds are given.
+
+With `--other` another program plays beside ours: `FUNCTION(spec, games, simulations, channels, blocks, plies)` returns
+a function without arguments that makes `plies` moves in each of `games` games of `spec` (a name of `envs.list()`), with
+Gumbel search and a residual network of that size, or None for a size that is not to be compared.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as Spec
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import envs
+from agents import cli, mesh, selfplay
+from agents.config import Config
+from agents.network import make_network
+from agents.search import make_search
+from benchmarks import rounds
+
+ROUNDS = 3
+# Game, games in lockstep, channels, blocks, simulations, plies of a run.
+CPU = [
+    ("connect_four", 256, 64, 5, 32, 2),
+    ("connect_four", 256, 64, 5, 200, 1),
+    ("go:size=9", 64, 64, 5, 32, 2),
+    ("go:size=9", 64, 64, 5, 200, 1),
+    ("go:size=9", 64, 16, 2, 32, 8),
+    ("go:size=9", 64, 16, 2, 200, 2),
+    ("foq", 1024, 32, 3, 16, 1),
+]
+ACCELERATOR = [("go:size=9", 1024, 128, 6, 32, 32), ("go:size=9", 1024, 128, 6, 200, 8), ("foq", 1024, 128, 8, 32, 32)]
+
+Side = Callable[[], Any]
+
+
+def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, plies: int) -> dict[str, Side]:
+    """Self-play and its network alone, each as a function without arguments."""
+    game = envs.make(spec)
+    config = Config(
+        channels=channels, blocks=blocks, num_simulations=simulations, num_envs=games, plies_per_iteration=plies,
+        gumbel_actions=16, pooling=False, dtype="float32" if jax.default_backend() == "cpu" else "bfloat16",
+    )  # fmt: skip
+    devices = mesh.make_mesh(games, games)
+    net = make_network(game, config)
+    weights = net.init(jax.random.key(0))
+    lanes = selfplay.start_lanes(game, jax.random.key(1), games)
+    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
+
+    def whole(weights, lanes):
+        key = jax.random.fold_in(jax.random.key(2), jax.lax.axis_index(mesh.GAMES))
+        return play(weights, key, lanes)[0]
+
+    def alone(weights, lanes):
+        planes = jax.vmap(game.observe)(lanes.states)
+
+        def again(_, total):
+            """Each evaluation waits for the last one, so that none is left out."""
+            logits, value = net.apply(weights, planes + jnp.where(total > 1e9, 1.0, 0.0))
+            return total + value.sum() + logits.max()
+
+        return jax.lax.fori_loop(0, plies * (simulations + 1), again, jnp.float32(0))[None]
+
+    def ready(function):
+        mapped = jax.shard_map(
+            function, mesh=devices, in_specs=(Spec(), Spec(mesh.GAMES)), out_specs=Spec(mesh.GAMES), check_vma=False
+        )
+        compiled = jax.jit(mapped)
+        return lambda: compiled(weights, lanes)
+
+    return {"ours": ready(whole), "network": ready(alone)}
+
+
+def measure(other: Callable[..., Side | None] | None) -> Iterator[rounds.Row]:
+    for spec, games, channels, blocks, simulations, plies in CPU if jax.default_backend() == "cpu" else ACCELERATOR:
+        beside = other and other(spec, games, simulations, channels, blocks, plies)
+        both = sides(spec, games, channels, blocks, simulations, plies)
+        times = rounds.take_turns(both | ({"other": beside} if beside else {}), ROUNDS)
+        row = {
+            "game": spec, "games": games, "network": f"{channels} x {blocks}", "simulations": simulations,
+            "moves_per_second": round(games * plies / median(times["ours"]), 1),
+            "share": rounds.ratio(times["network"], times["ours"]), "other": None, "ratio": None,
+        }  # fmt: skip
+        if beside:
+            row["other"] = round(games * plies / median(times["other"]), 1)
+            row["ratio"] = rounds.ratio(times["other"], times["ours"])
+        yield row
+
+
+def load(where: str) -> Callable[..., Side | None]:
+    path, colon, name = where.partition(":")
+    spec = importlib.util.spec_from_file_location("other", path)
+    if not colon or spec is None or spec.loader is None or not Path(path).is_file():
+        raise ValueError(f"--other={where}: want FILE.py:FUNCTION")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)
+
+
+def main() -> None:
+    mesh.claim_cores()
+    as_json, other = False, None
+    with cli.errors():
+        for word in sys.argv[1:]:
+            if word == "--json":
+                as_json = True
+            elif word.startswith("--other="):
+                other = load(word.removeprefix("--other="))
+            else:
+                raise ValueError(f"unknown argument {word}; known: --other=FILE.py:FUNCTION, --json")
+    if not as_json:
+        print(f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
+    rounds.show(measure(other), as_json)
+
+
+if __name__ == "__main__":
+    main()
