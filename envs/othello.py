@@ -79,9 +79,10 @@ def _run(start: Words, enclosed: Words, by: int) -> Words:
     return run
 
 
-def _places(mine: Array, others: Array) -> Words:
-    """Squares on which `mine` may put a disc."""
-    own, enclosed = (mine[0], mine[1]), (others[0], others[1])
+def _places(s: State) -> Words:
+    """Squares on which each player may put a disc, the mover first: words uint32[2] of two players."""
+    low, high = jnp.stack([s.mine, s.others], axis=1)
+    own, enclosed = (low, high), (low[::-1], high[::-1])
     ends = functools.reduce(_or, (_shift(_run(own, enclosed, by), by) for by in DIRECTIONS))
     return ends[0] & ~(own[0] | enclosed[0]), ends[1] & ~(own[1] | enclosed[1])
 
@@ -108,20 +109,17 @@ def init(key: Array | None = None) -> State:
     return State(black, white, jnp.int8(0), jnp.int8(-1))
 
 
-def _can_place(mine: Array, others: Array) -> Array:
-    places = _places(mine, others)
-    return (places[0] | places[1]) != 0
-
-
 def over(s: State) -> Array:
-    return (s.forfeit >= 0) | ~(_can_place(s.mine, s.others) | _can_place(s.others, s.mine))
+    low, high = _places(s)
+    return (s.forfeit >= 0) | ((low | high) == 0).all()
 
 
 def mask(s: State) -> Array:
     """bool[65], squares where a disc turns others over; a pass where there is none but for the other player."""
-    places = jnp.stack(_places(s.mine, s.others))
-    passes = (places == 0).all() & _can_place(s.others, s.mine)
-    return jnp.concatenate([_unpack(places).ravel(), passes[None]]) & (s.forfeit < 0)
+    low, high = _places(s)
+    mover, other = low | high
+    passes = (mover == 0) & (other != 0)
+    return jnp.concatenate([_unpack(jnp.stack([low[0], high[0]])).ravel(), passes[None]]) & (s.forfeit < 0)
 
 
 def player(s: State) -> Array:
@@ -171,7 +169,7 @@ def observe(s: State) -> Array:
 
 def evaluate(s: State) -> Array:
     """float32[] in [-1, 1]: places and corners of the mover against the other's; the exact result once over."""
-    places = [_count(jnp.stack(_places(*sides))) for sides in ((s.mine, s.others), (s.others, s.mine))]
+    places = jax.lax.population_count(jnp.stack(_places(s))).sum(0, dtype=jnp.int32)
     corners = _count(s.mine & jnp.asarray(CORNERS)) - _count(s.others & jnp.asarray(CORNERS))
     share = (places[0] - places[1]) / jnp.maximum(places[0] + places[1], 1)
     return jnp.where(over(s), rewards(s)[s.to_move], 0.99 * (share / 2 + corners / 8)).astype(jnp.float32)

@@ -9,6 +9,8 @@ import pathlib
 from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before the first import of jax
+# Programs that several tests compile, in whichever process, are compiled once.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 
 import jax
 import numpy as np
@@ -19,6 +21,7 @@ pytest.register_assert_rewrite("envs.check")  # its rules say what differed
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
 def pytest_collection_modifyitems(items):
     """What shares compiled programs runs in one process: the tests of a file, or of a game in test_conformance."""
     for item in items:
@@ -80,8 +83,9 @@ def expand():
             last = found[-1]
             parent, action = np.nonzero(last.legal)
             moved = _in_chunks(step, (jax.tree.map(lambda x: x[parent], last.states), action.astype(np.int32)), chunk)
-            rows = np.concatenate([x.reshape(len(parent), -1).astype(np.int16) for x in jax.tree.leaves(moved)], axis=1)
-            keys = np.ascontiguousarray(rows).view(np.dtype((np.void, 2 * rows.shape[1]))).ravel()
+            flat = (np.ascontiguousarray(x).reshape(len(parent), -1) for x in jax.tree.leaves(moved))
+            rows = np.concatenate([x.view(np.uint8) for x in flat], axis=1)
+            keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1]))).ravel()
             _, first, child = np.unique(keys, return_index=True, return_inverse=True)
             ways = np.zeros(len(first), np.int64)
             np.add.at(ways, child, last.ways[parent])

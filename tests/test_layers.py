@@ -11,8 +11,11 @@ ROOT = pathlib.Path(__file__).parents[1]
 ORDER = [
     "config",
     "mesh",
+    "memory",
     "network",
+    "evaluation",
     "slots",
+    "tree_writes",
     "tree_search",
     "selection",
     "mctx_search",
@@ -23,10 +26,15 @@ ORDER = [
     "learner",
     "iteration",
     "checkpoint",
+    "models",
     "players",
+    "solved",
     "arena",
+    "ratings",
+    "tables",
     "report",
     "cli",
+    "export",
 ]
 OURS = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path.is_dir() and any(path.glob("*.py")))}
 
