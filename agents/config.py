@@ -171,7 +171,7 @@ def _demand(condition: bool, message: str) -> None:
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
 CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "devices"})
 
-TINY_CELLS = 16  # boards up to this size are learnt by a perceptron
+TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 
 
 def preset(game: Game, platform: str) -> Config:
@@ -186,7 +186,7 @@ def preset(game: Game, platform: str) -> Config:
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign=0.9 if game.num_players == 2 else 1.0,
     )
-    if rows * cols <= TINY_CELLS:
+    if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
         tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "average_decay": 0.995, "minutes": 2.0}
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)

@@ -78,6 +78,7 @@ def save(source: Path, folder: Path) -> Path:
         arrays[name] = x.astype(np.float16)
     text = json.dumps({**record, "config": dataclasses.asdict(record["config"])})
     folder.mkdir(parents=True, exist_ok=True)
+    arrays[ABOUT] = np.array(text)
     with (folder / f"{FILE}.new").open("wb") as file:
-        np.savez_compressed(file, **arrays | {ABOUT: np.array(text)})
+        np.savez_compressed(file, allow_pickle=False, **arrays)
     return (folder / f"{FILE}.new").replace(folder / FILE)

@@ -48,7 +48,8 @@ def solved_table(
     out = Table(title=f"{game}: value kept, 95 % intervals", box=box.SIMPLE, pad_edge=False)
     for name in ("phase", "positions", "any legal", *(name.replace("_", " ") for name in found)):
         out.add_column(name, justify="left" if name == "phase" else "right", no_wrap=name != "phase")
-    for part in (*np.unique(phases), None):
+    parts_known = np.unique(phases)
+    for part in (*(parts_known if len(parts_known) > 1 else ()), None):
         here = phases == part if part is not None else np.ones(len(phases), bool)
         scores = [whole if part is None else parts[part] for _, whole, parts in found.values()]
         cells = [f"{s.share:.1%} [{100 * s.interval[0]:.0f}, {100 * s.interval[1]:.0f}]" for s in scores]

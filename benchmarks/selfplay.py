@@ -34,7 +34,7 @@ from agents.network import make_network
 from agents.search import make_search
 from benchmarks import rounds
 
-ROUNDS = 3
+ROUNDS = 5
 # Game, games in lockstep, channels, blocks, simulations, plies of a run.
 CPU = [
     ("connect_four", 256, 64, 5, 32, 2),

@@ -434,7 +434,7 @@ def test_damaged_and_missing_checkpoints_are_named(parts, tmp_path):
 
 
 def test_presets_suit_game_and_device():
-    assert preset(envs.make("tictactoe"), "cpu").network == "mlp"
+    assert preset(envs.make("tictactoe"), "cpu").network == preset(envs.make("sum_to_100"), "cpu").network == "mlp"
     small, large = (preset(envs.make("foq"), platform) for platform in ("cpu", "tpu"))
     assert (small.network, small.dtype) == ("resnet", "float32")
     assert large.channels > small.channels
