@@ -56,6 +56,10 @@ def make_search(
         )
     if config.proofs:
         raise ValueError("--search_loop=mctx: it has no --proofs")
+    if config.tree_writes != "auto":
+        raise ValueError(f"--search_loop=mctx: it has no --tree_writes={config.tree_writes}")
+    if config.search == "puct" and not config.rescale_values:
+        raise ValueError("--search_loop=mctx: its PUCT has no --no_rescale_values")
     recurrent, players = make_recurrent(game, evaluate), jnp.arange(2)
 
     def search(weights: Any, key: Array, states: Any, plies: Array):

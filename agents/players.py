@@ -1,4 +1,4 @@
-"""Players by name: random, MCTS with random play-outs, minimax, a trained network alone or with search."""
+"""Players by name: random, greedy, MCTS with random play-outs, minimax, a trained network alone or with search."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LOT = 1e-6
 MOST_LEAVES = 2_000_000
 
 NAMES = (
-    "random, uct:N, minimax:D, or the folder of a run or model (FOLDER@N for N simulations, 0 for the network alone)"
+    "random, greedy, uct:N, minimax:D, or the folder of a run or model (FOLDER@N: N simulations, 0 the network alone)"
 )
 
 
@@ -52,6 +52,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     kind, _, number = spec.partition(":")
     if spec == "random":
         return random_player(game)
+    if spec == "greedy":
+        return dataclasses.replace(minimax_player(game, 1), name=spec)
     if kind in ("uct", "minimax"):
         if not number.isdigit() or int(number) < 1:
             raise ValueError(

@@ -52,6 +52,14 @@ def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     assert result.distinct > 300
 
 
+def test_the_greedy_one_takes_what_is_best_at_once():
+    """In FoQ the move that leaves the other the fewest moves against its own, which is enough against `random`."""
+    game = envs.make("foq:rows=4,cols=5")
+    a, b = make_player("greedy", game, 1), make_player("random", game, 1)
+    assert a.name == "greedy"
+    assert arena.result(a, b, arena.play_match(game, a, b, games=100, opening_plies=1, seed=2)).score > 0.7
+
+
 @pytest.mark.parametrize("strong", ["uct:60", "minimax:3"])
 @pytest.mark.parametrize("spec", ["tictactoe", "foq:rows=4,cols=5"])
 def test_thinking_players_beat_the_random_one(strong, spec):
@@ -95,7 +103,7 @@ def test_elo_by_hand():
     ("spec", "words"),
     [
         ("uct:x", "whole number"), ("minimax:0", "whole number"), ("minimax:99", "deepest is minimax:"),
-        ("alice", "random, uct:N"), ("alice@x", "number of simulations"),
+        ("alice", "random, greedy, uct:N"), ("alice@x", "number of simulations"),
     ],
 )  # fmt: skip
 def test_unknown_players_are_refused(spec, words):

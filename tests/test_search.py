@@ -130,7 +130,8 @@ def test_any_order_of_turns(kind, loop):
     again = order[:, 0] == order[:, 1]
     assert (decisive & again).any()
     assert (decisive & ~again).any()
-    config = dataclasses.replace(DEEP, search=kind, search_loop=loop, num_simulations=128)
+    rescale = loop == "mctx" and kind == "puct"  # which it always does
+    config = dataclasses.replace(DEEP, search=kind, search_loop=loop, num_simulations=128, rescale_values=rescale)
     found = choose(game, blank_network(3), config, states)
     assert (found.action[decisive] == values[decisive].argmax(1)).all()
     assert (np.sign(found.value) == values.max(1)).mean() > 0.8  # values are means over visits
@@ -272,7 +273,12 @@ def test_what_needs_two_players_is_refused_with_three():
 
 def test_what_mctx_cannot_do_is_refused_by_name():
     game = envs.make("foq:rows=4,cols=5")
-    for options, named in (({"tree": "slots"}, "--tree=slots"), ({"proofs": True}, "--proofs")):
+    for options, named in (
+        ({"tree": "slots"}, "--tree=slots"),
+        ({"proofs": True}, "--proofs"),
+        ({"tree_writes": "one_hot"}, "--tree_writes=one_hot"),
+        ({"search": "puct", "rescale_values": False}, "--no_rescale_values"),
+    ):
         with pytest.raises(ValueError, match=named):
             make_search(game, blank_network(20), Config(search_loop="mctx", **options), explore=False)
 
