@@ -19,6 +19,19 @@ from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 # Cells of the eight lines.
 LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
+POWERS = 3 ** np.arange(9)
+
+
+def _outcomes() -> np.ndarray:
+    """int8[3^9], by the sum of (cell + 1) times its power of three: 1 or -1 for the player with three in a row, 2 for a
+    full board without, 0 while the game goes on."""
+    cells = np.arange(3**9)[:, None] // POWERS % 3 - 1
+    lines = cells[:, LINES].sum(-1)
+    winner = (lines == 3).any(-1).astype(int) - (lines == -3).any(-1)
+    return np.where(winner == 0, 2 * (cells != 0).all(-1), winner).astype(np.int8)
+
+
+OUTCOMES = _outcomes()
 NAMES = tuple("abc"[i % 3] + "321"[i // 3] for i in range(9))
 
 
@@ -33,14 +46,13 @@ def init(key: Array | None = None) -> State:
     return State(jnp.zeros((3, 3), jnp.int8), jnp.int8(0), jnp.int8(-1))
 
 
-def winner(s: State) -> Array:
-    """int32[]: 1 or -1 for the player with three in a row, 0 for none."""
-    lines = s.board.ravel()[LINES].astype(jnp.int32).sum(-1)
-    return (lines == 3).any().astype(jnp.int32) - (lines == -3).any()
+def outcome(s: State) -> Array:
+    """int8[], see `_outcomes`: one sum and one look-up, where eight lines are many small sums."""
+    return jnp.asarray(OUTCOMES)[((s.board.ravel().astype(jnp.int32) + 1) * jnp.asarray(POWERS, jnp.int32)).sum()]
 
 
 def over(s: State) -> Array:
-    return (s.forfeit >= 0) | (winner(s) != 0) | (s.board != 0).all()
+    return (s.forfeit >= 0) | (outcome(s) != 0)
 
 
 def mask(s: State) -> Array:
@@ -60,15 +72,17 @@ def move(s: State, action: Array | int) -> State:
 
 def step(s: State, action: Array | int) -> State:
     """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
-    legal = (mask(s) & (jnp.arange(9) == action)).any()
-    forfeit = jnp.where(~over(s) & ~legal, s.to_move, s.forfeit)
+    action, going = jnp.asarray(action), ~over(s)
+    legal = going & (action >= 0) & (action < 9) & (s.board.ravel()[jnp.clip(action, 0, 8)] == 0)
     moved = move(s, action)
-    return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
+    board = jnp.where(legal, moved.board, s.board)
+    forfeit = jnp.where(going & ~legal, s.to_move, s.forfeit)
+    return State(board, jnp.where(legal, moved.to_move, s.to_move), forfeit)
 
 
 def rewards(s: State) -> Array:
     """float32[2]"""
-    by_line = winner(s) * jnp.array([1.0, -1.0])
+    by_line = jnp.where(outcome(s) == 2, 0, outcome(s)) * jnp.array([1.0, -1.0])
     return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), by_line)
 
 
