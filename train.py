@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import jax
+import numpy as np
 from jax.sharding import Mesh
 
 import envs
 from agents import checkpoint, cli, memory, mesh
-from agents.config import Config
-from agents.iteration import Run, make_iteration, run_specs, start_run
+from agents.archive import Archive
+from agents.config import Config, stage, stages
+from agents.iteration import Learnt, Played, Run, make_learn, make_play, run_specs, start_run
 from agents.network import Network, make_network
+from agents.rating import Match, Rating, due, make_rating
 from agents.report import Report
+from agents.selfplay import Ended
 from envs import check
 
 
@@ -75,18 +81,20 @@ def train(config: Config, resume: Path | None) -> None:
     about = checkpoint.about(resume) if resume else {}
     iteration = about.get("iteration", 0)
     done = {name: about.get(name, 0) for name in ("minutes", "total_games", "total_plies")}
+    rating = Rating(**about.get("rating", {}))
     progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     run = checkpoint.load_run(resume, config, devices) if resume else None
     report = Report(folder, iteration, progress)
+    archive = Archive(folder, game, iteration)
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
-        start, iterate = build(game, net, config, devices, report)
-        run = run or start()
-        run, done = loop(iterate, config, run, folder, done, began, report, stop)
+        programs = build(game, net, config, devices, report)
+        run = run or programs.start()
+        run, done = loop(programs, config, run, folder, done, rating, began, report, archive, stop)
     except memory.TooLittleError:
         report.close()
         if resume is None:
@@ -94,50 +102,94 @@ def train(config: Config, resume: Path | None) -> None:
         raise
     finally:
         report.close()
+        archive.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     if game.num_players == 2:  # a match is between two
         report.say(f"evaluate it:  python evaluate.py match {folder} random")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
-def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report):
-    """The start of a run and its iteration, compiled, once it is known that the memory is enough."""
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """What a run consists of, compiled."""
+
+    start: Callable[[], Run]
+    play: dict[Config, Callable[[Run], tuple[Run, Played, Ended]]]  # by the options of its stage
+    learn: Callable[[Run, float], tuple[Run, Learnt]]
+    rate: Match | None
+
+
+def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report) -> Programs:
+    """The parts of a run, once it is known that the memory is enough."""
     began = time.monotonic()
     start = lambda: start_run(game, net, config)
     shapes = jax.eval_shape(start)
     places = mesh.shardings(devices, run_specs(shapes))
     laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
-    iterate = jax.jit(make_iteration(game, net, config, devices), donate_argnums=0).lower(laid_out, 0.0).compile()
-    need = memory.needed(iterate)
+    compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
+    play = {now: compiled(make_play(game, net, now, devices)) for now in stages(config)}
+    learn = compiled(make_learn(game, net, config, devices), 0.0)
+    needs = [memory.needed(program) for program in (*play.values(), learn)]
+    need = max((n for n in needs if n is not None), default=None)
     memory.demand(need, memory.there(devices.devices.flat[0]), config.num_envs, devices.size)
     size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}")
-    return jax.jit(start, out_shardings=places), iterate
+    rate = make_rating(game, config) if config.rating_games else None
+    return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
 
-def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report, stop: Stop):
+def loop(
+    programs: Programs,
+    config: Config,
+    run: Run,
+    folder: Path,
+    done: dict,
+    rating: Rating,
+    began: float,
+    report: Report,
+    archive: Archive,
+    stop: Stop,
+):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
     plies = config.num_envs * config.plies_per_iteration
     while progress < 1 and not stop.asked:
         start = time.monotonic()
-        run, figures = jax.block_until_ready(iterate(run, progress))
+        # Both phases are sent off together; the host waits for the first only to tell their times apart.
+        run, played, ended = programs.play[stage(config, progress)](run)
+        run, learnt = programs.learn(run, progress)
+        jax.block_until_ready(played)
+        turned = time.monotonic()
+        jax.block_until_ready((run, learnt))
         now = time.monotonic()
-        figures = {k: int(v) if k in ("games", "replay_rows") else float(v) for k, v in figures._asdict().items()}
+        figures = {k: np.asarray(v).tolist() for k, v in {**played._asdict(), **learnt._asdict()}.items()}
+        figures |= {"games": int(figures["games"]), "replay_rows": int(figures["replay_rows"])}
+        archive.add(int(run.iteration), ended)
         done = {
             "minutes": before + (now - began) / 60,
             "total_games": done["total_games"] + figures["games"],
             "total_plies": done["total_plies"] + plies,
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
+        if programs.rate is not None and due(config, run, rating):
+            run, rating = programs.rate(run, rating)
         left = done["minutes"] * (1 - progress) / progress if progress > 0 else None
-        speed = {"moves_per_second": plies / (now - start), "seconds": now - start, "minutes_left": left}
-        report.iteration({"iteration": int(run.iteration), **done, **speed, "plies": plies, **figures}, progress)
-        if now - saved_at > 60 * config.checkpoint_minutes:
-            checkpoint.save(folder, run, config, **done)
+        speed = {
+            "moves_per_second": plies / (now - start),
+            "seconds": now - start,
+            "play_seconds": turned - start,
+            "learn_seconds": now - turned,
+            "rating_seconds": time.monotonic() - now,
+            "minutes_left": left,
+        }
+        strength = {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
+        report.iteration(
+            {"iteration": int(run.iteration), **done, **speed, **strength, "plies": plies, **figures}, progress
+        )
+        if now - saved_at > 60 * config.checkpoint_minutes or progress >= 1 or stop.asked:
+            checkpoint.save(folder, run, config, rating=dataclasses.asdict(rating), **done)
             saved_at = now
-    checkpoint.save(folder, run, config, **done)
     return run, done
 
 

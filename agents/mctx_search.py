@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import mctx as untyped_mctx
 
+from agents import selection
 from agents.config import Config
 from agents.evaluation import ILLEGAL, Evaluate
 from agents.tree_search import SearchResult
@@ -93,6 +94,7 @@ def make_search(
         return SearchResult(
             action=action,
             policy=jnp.where(legal, output.action_weights, 0),
+            surprise=selection.divergence(jnp.where(legal, output.action_weights, 0), logits),
             value=summary.value,
             values=jnp.where(players == jax.vmap(game.player)(states)[:, None], 1, -1) * summary.value[:, None],
             raw_value=value,

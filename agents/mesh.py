@@ -18,6 +18,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from envs.game import Array
 
 GAMES = "games"  # the one axis: lanes, and with them replay rows and batches
+SHARED = 2**31 - 1  # folded into a key where others fold in a device's number: a key that all devices share
 
 
 def claim_cores() -> None:

@@ -39,12 +39,12 @@ class Report:
 
     def iteration(self, figures: dict[str, Any], progress: float) -> None:
         """Publishes one iteration; NaN becomes null."""
-        figures = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figures.items()}
-        line = json.dumps({k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in figures.items()})
+        figures = {name: plain(value) for name, value in figures.items()}
+        line = json.dumps(figures)
         self.file.write(line + "\n")
         self.file.flush()
         for name, value in figures.items():
-            if value is not None:
+            if isinstance(value, int | float):
                 self.board.add_scalar(name, value, figures["iteration"])
         self.bar.update(self.task, completed=progress, description=f"iteration {figures['iteration']}")
         if sys.stdout.isatty():
@@ -58,6 +58,15 @@ class Report:
         self.file.close()
 
 
+def plain(value: Any) -> Any:
+    """A figure as JSON has it: six digits, None for NaN, lists for arrays."""
+    if isinstance(value, list):
+        return [plain(x) for x in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
 def summary(figures: dict[str, Any]) -> str:
     """The figures that people follow, in one line."""
     show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
@@ -67,5 +76,6 @@ def summary(figures: dict[str, Any]) -> str:
         f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
         f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
         f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
-        f"  length {show('game_length', '.1f')}" + ("" if left is None else f"  left {left:.0f} min")
+        f"  length {show('game_length', '.1f')}  rating {show('rating', '.0f')}"
+        + ("" if left is None else f"  left {left:.0f} min")
     )

@@ -70,6 +70,10 @@ def tree_slots(game: Game, config: Config) -> int | None:
     return slots if config.tree == "slots" or worth_it else None
 
 
+# Plies from which an urge counts: the author of EvoPawness left the openings alone.
+URGENT_FROM = 50
+
+
 @dataclasses.dataclass(frozen=True)
 class Forest:
     """Trees of a game, one for each position of a batch, grown by the search of a configuration."""
@@ -89,8 +93,10 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     """The trees of `config`, whose nodes keep an edge for every action code or for the legal ones, see `tree_slots`.
 
     Raises:
-        ValueError: proofs for other than two players.
+        ValueError: proofs for other than two players, or an urge for a game that has none.
     """
+    if config.early_urge and game.urge is None:
+        raise ValueError(f"--early_urge: {game.name} calls no action urgent")
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
     evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
@@ -118,7 +124,13 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
             return drawn if num_slots is None else at_slots(drawn, codes(tree)[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        return run(weights, key, tree, below, draw, plies, config, explore)
+        if config.early_urge == 0:
+            return run(weights, key, tree, below, draw, plies, config, explore)
+        assert game.urge is not None
+        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], states(tree)))
+        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
+        urge = urge if num_slots is None else at_slots(urge, codes(tree)[:, ROOT])
+        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
     return Forest(plant, think, codes, states)
 
@@ -159,6 +171,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
         return SearchResult(
             action=jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0],
             policy=wide(policy),
+            surprise=selection.divergence(policy, edges.logits),
             value=value,
             values=tree.values[:, ROOT] if edges.low is None else by_proof(),
             raw_value=edges.raw,
@@ -212,8 +225,9 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     return selection.prefer_proven(root_edges(tree), action), improved, tree
 
 
-def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array):
-    """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play."""
+def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, urge: Array | float = 0.0):
+    """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play. `urge`
+    [B, K] is added to the scores of the root."""
     action_key, noise_key, search_key = jax.random.split(key, 3)
 
     def noisy() -> Array:
@@ -225,7 +239,8 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
         "c_puct": config.c_puct, "rescale": config.rescale_values, "first_play": config.first_play_urgency
     }  # fmt: skip
     select = lambda edges: selection.puct(selection.prune(edges), **options)
-    at_root = lambda edges: select(edges._replace(logits=prior))  # the tree keeps the prior without noise
+    # The tree keeps the prior without noise.
+    at_root = lambda edges: selection.puct(selection.prune(edges._replace(logits=prior)), **options, urge=urge)
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
     )

@@ -74,6 +74,7 @@ class SearchResult(NamedTuple):
 
     action: Array  # int32[B], the move to play
     policy: Array  # float32[B, A], improved policy, 0 on illegal actions
+    surprise: Array  # float32[B], Kullback-Leibler divergence of that policy from the network's, nats
     value: Array  # float32[B], searched value for the mover
     values: Array  # float32[B, n], the same for every player
     raw_value: Array  # float32[B], the network's own value

@@ -60,12 +60,12 @@ def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, p
     devices = mesh.make_mesh(games, games)
     net = make_network(game, config)
     weights = net.init(jax.random.key(0))
-    lanes = selfplay.start_lanes(game, jax.random.key(1), games)
+    lanes = selfplay.start_lanes(game, jax.random.key(1), config)
     play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
 
     def whole(weights, lanes):
         key = jax.random.fold_in(jax.random.key(2), jax.lax.axis_index(mesh.GAMES))
-        return play(weights, key, lanes)[0]
+        return play(weights, key, lanes, jnp.ones(plies, bool))[0]
 
     def alone(weights, lanes):
         planes = jax.vmap(game.observe)(lanes.states)
