@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import learner, mesh, replay, selfplay
+from agents import keys, learner, mesh, replay, selfplay
 from agents.config import Config
 from agents.learner import Learning
 from agents.network import Network
@@ -90,10 +90,11 @@ def make_iteration(game: Game, net: Network, config: Config, devices: Mesh) -> I
 
     def iterate(run: Run, progress: Array) -> tuple[Run, Figures]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
-        play_key, draw_key = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(mesh.GAMES)))
-        lanes, rows = play(run.learning.average, play_key, run.lanes)
+        play_key, draw_key = jax.random.split(key)
+        lanes, rows = play(run.learning.average, keys.of_lanes(play_key, mesh.numbers(run.lanes.plies)), run.lanes)
         before = run.replay
         after = replay.insert(before, rows, config.value_lambda)
+        draw_key = jax.random.fold_in(draw_key, jax.lax.axis_index(mesh.GAMES))
         index = replay.draw(after, draw_key, (num_updates, batch))
 
         def no_updates(learning):

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -52,6 +53,11 @@ def shardings(mesh: Mesh, specs: Any) -> Any:
     """A tree of PartitionSpec as shardings on `mesh`."""
     is_spec = lambda x: isinstance(x, PartitionSpec)
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
+
+
+def numbers(x: Array) -> Array:
+    """Places of a device's share of an array in the whole of it, int32 like its first axis; inside a mapped function."""
+    return jax.lax.axis_index(GAMES) * len(x) + jnp.arange(len(x))
 
 
 def total(x: Array) -> Array:

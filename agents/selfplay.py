@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from agents import keys
 from agents.config import Config
 from agents.slots import at_slots, legal_slots
 from envs.game import Array, Game
@@ -50,17 +51,18 @@ def where_lanes(condition: Array, new: Any, old: Any) -> Any:
 def new_games(game: Game, key: Array, count: int, random_plies: int, played_out: float) -> Lanes:
     """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished. A share
     `played_out` of them will never be given up."""
-    start_key, plies_key, play_key, out_key = jax.random.split(key, 4)
-    wanted = jax.random.randint(plies_key, (count,), 0, random_plies + 1)
+    start_key, plies_key, play_key, out_key = keys.split(key, 4)
+    wanted = keys.draw(lambda key, shape: jax.random.randint(key, shape, 0, random_plies + 1), plies_key, (count,))
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
-        action = random_action(jax.random.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
+        action = random_action(keys.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
         moved = jax.vmap(game.move)(lanes.states, action)
         plays = (t < wanted) & ~jax.vmap(game.over)(moved)
         return lanes._replace(states=where_lanes(plays, moved, lanes.states), plies=lanes.plies + plays)
 
-    states = jax.vmap(game.init)(jax.random.split(start_key, count))
-    start = Lanes(states, jnp.zeros(count, jnp.int32), jax.random.uniform(out_key, (count,)) < played_out)
+    states = jax.vmap(game.init)(keys.each(start_key, count))
+    out = keys.draw(jax.random.uniform, out_key, (count,)) < played_out
+    start = Lanes(states, jnp.zeros(count, jnp.int32), out)
     return jax.lax.fori_loop(0, random_plies, ply, start)
 
 
@@ -81,7 +83,8 @@ def random_action(key: Array, mask: Array) -> Array:
     square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
     inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
     upto = jnp.cumsum(inside, axis=-1)
-    r = jax.random.randint(key, (lanes,), 0, jnp.maximum(upto[:, -1], 1))[:, None]
+    below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
+    r = keys.draw(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
     column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
     before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
     chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
@@ -106,10 +109,11 @@ def start_lanes(game: Game, key: Array, num_envs: int, played_out: float = 0.0) 
 
 
 def make_selfplay(game: Game, search, config: Config):
-    """`play(weights, key, lanes) -> (lanes, Row[T, B])`, with `search` from `make_search`."""
+    """`play(weights, key, lanes) -> (lanes, Row[T, B])`, with `search` from `make_search`; `key` is one, or one for each
+    lane (agents/keys.py)."""
 
     def ply(weights, lanes: Lanes, key: Array) -> tuple[Lanes, Row]:
-        search_key, restart_key = jax.random.split(key)
+        search_key, restart_key = keys.split(key)
         states = lanes.states
         found = search(weights, search_key, states, lanes.plies)
         slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
@@ -138,8 +142,8 @@ def make_selfplay(game: Game, search, config: Config):
         raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
 
     def play(weights: Any, key: Array, lanes: Lanes) -> tuple[Lanes, Row]:
-        keys = jax.random.split(key, config.plies_per_iteration)
-        return jax.lax.scan(lambda lanes, k: ply(weights, lanes, k), lanes, keys)
+        of_plies = keys.split(key, config.plies_per_iteration)
+        return jax.lax.scan(lambda lanes, k: ply(weights, lanes, k), lanes, of_plies)
 
     return play
 
