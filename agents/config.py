@@ -31,8 +31,8 @@ class Config:
     """Time between two saves: what a crash can cost."""
 
     devices: int | None = None
-    """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. The same
-    seed on another number of devices is another run."""
+    """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
+    play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""
 
     recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
     """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import learner, mesh, replay, selfplay
+from agents import keys, learner, mesh, replay, selfplay
 from agents.config import Config
 from agents.learner import Learning
 from agents.network import Network
@@ -108,18 +108,19 @@ def run_specs(run: Run) -> Run:
 
 
 class Keys(NamedTuple):
-    """Keys of one iteration; the same on every device but for those of lanes and rows."""
+    """Keys of one iteration."""
 
-    play: Array
-    full: Array
-    draw: Array
+    play: Array  # one for each lane
+    full: Array  # the same everywhere
+    draw: Array  # one for each device, whose rows are its own
 
 
 def keys_of(run: Run) -> Keys:
     """Inside a mapped function."""
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
-    play, draw = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(mesh.GAMES)))
-    return Keys(play, jax.random.fold_in(key, mesh.SHARED), draw)
+    play, full, draw = jax.random.split(key, 3)
+    of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
+    return Keys(of_lanes, full, jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)))
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):
@@ -127,10 +128,10 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
     selfplay_of = make_player(game, net, config)
 
     def play(run: Run) -> tuple[Run, Played, Ended]:
-        keys = keys_of(run)
-        full = jax.random.uniform(keys.full, (config.plies_per_iteration,)) < config.full_search_share
+        now = keys_of(run)
+        full = jax.random.uniform(now.full, (config.plies_per_iteration,)) < config.full_search_share
         weights = run.rival if config.gate else run.learning.average
-        lanes, rows, ended = selfplay_of(weights, keys.play, run.lanes, full)
+        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full)
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
         return run._replace(replay=after, lanes=lanes), played, pack(ended)

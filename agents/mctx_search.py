@@ -64,6 +64,7 @@ def make_search(
     recurrent, players = make_recurrent(game, evaluate), jnp.arange(2)
 
     def search(weights: Any, key: Array, states: Any, plies: Array):
+        key = key if key.ndim == 0 else key[0]  # mctx draws for the whole batch at once
         logits, values = evaluate_root(weights, jax.random.fold_in(key, config.num_simulations), states)
         legal = jax.vmap(game.mask)(states)
         value = jnp.where(legal.any(-1), of_mover(game, states, values), 0.0)

@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import mctx_search, selection, tree_search
+from agents import keys, mctx_search, selection, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL, Evaluate, by_player, make_evaluate
 from agents.network import Network
@@ -120,7 +120,7 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Drawn for all codes, so that trees over slots see the same."""
-            drawn = sample(key, (len(tree.size), game.num_actions))
+            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
             return drawn if num_slots is None else at_slots(drawn, codes(tree)[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
@@ -146,7 +146,8 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
-        the number of moves made in each. A finished game gets a meaningless result, without NaN.
+        the number of moves made in each; `key` is one, or one for each lane (agents/keys.py). A finished game gets a
+        meaningless result, without NaN.
 
     Raises:
         ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.
@@ -157,9 +158,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
     forest = make_forest(game, net, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
-        tree = forest.plant(
-            weights, jax.random.fold_in(key, config.num_simulations), states, config.num_simulations + 1
-        )
+        tree = forest.plant(weights, keys.fold_in(key, config.num_simulations), states, config.num_simulations + 1)
         edge, policy, tree = forest.think(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
         codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], edges.logits.shape)
@@ -195,7 +194,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     sequential halving counts those of now alone, and so does the move to play.
     """
     del plies
-    search_key, noise_key = jax.random.split(key)  # as mctx splits it: both loops see the same noise
+    search_key, noise_key = keys.split(key)  # as mctx splits it: both loops see the same noise
     start = root_edges(tree)
     noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.gumbel_actions, start.logits.shape[-1])
@@ -228,7 +227,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
 def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, urge: Array | float = 0.0):
     """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play. `urge`
     [B, K] is added to the scores of the root."""
-    action_key, noise_key, search_key = jax.random.split(key, 3)
+    action_key, noise_key, search_key = keys.split(key, 3)
 
     def noisy() -> Array:
         gamma = draw(lambda key, shape: jax.random.loggamma(key, config.dirichlet_alpha, shape), noise_key)
@@ -249,7 +248,7 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
     policy = visits / jnp.maximum(visits.sum(-1, keepdims=True), 1)
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
-    drawn = jax.random.categorical(action_key, logits)
+    drawn = keys.draw(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
     action = selection.prefer_proven(root_edges(tree), logits.argmax(-1).astype(jnp.int32))
     return jnp.where(early, drawn, action).astype(jnp.int32), policy, tree
 

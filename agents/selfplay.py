@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from agents import keys
 from agents.config import Config
 from agents.slots import at_slots, legal_slots
 from agents.tree_search import SearchResult
@@ -84,17 +85,18 @@ class Ended(NamedTuple):
 def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
     """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished. A share
     `played_out` of them will never be given up."""
-    start_key, plies_key, play_key, out_key = jax.random.split(key, 4)
-    wanted = jax.random.randint(plies_key, (count,), 0, config.random_plies + 1)
+    start_key, plies_key, play_key, out_key = keys.split(key, 4)
+    any_number = lambda key, shape: jax.random.randint(key, shape, 0, config.random_plies + 1)
+    wanted = keys.draw(any_number, plies_key, (count,))
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
-        action = random_action(jax.random.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
+        action = random_action(keys.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
         moved = jax.vmap(game.move)(lanes.states, action)
         return advance(lanes, action, moved, (t < wanted) & ~jax.vmap(game.over)(moved))
 
-    states = jax.vmap(game.init)(jax.random.split(start_key, count))
+    states = jax.vmap(game.init)(keys.each(start_key, count))
     start = jax.lax.fori_loop(0, config.random_plies, ply, empty_lanes(game, states, config))
-    played_out = jax.random.uniform(out_key, (count,)) < config.played_out
+    played_out = keys.draw(jax.random.uniform, out_key, (count,)) < config.played_out
     return start._replace(played_out=played_out, opening=start.plies.astype(jnp.int16))
 
 
@@ -123,7 +125,7 @@ def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -
     fresh = new_games(game, key, done.shape[0], config)
     if lanes.misjudged is not None:
         place = lanes.misjudged
-        again = jax.random.uniform(jax.random.fold_in(key, 0), done.shape) < config.restart_share
+        again = keys.draw(jax.random.uniform, keys.fold_in(key, 0), done.shape) < config.restart_share
         again &= done & (place.error > WORTH_ANOTHER_GAME)
         place = place._replace(error=jnp.where(again, place.error / 2, place.error))
         opening = place.plies.astype(jnp.int16)
@@ -144,7 +146,8 @@ def random_action(key: Array, mask: Array) -> Array:
     square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
     inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
     upto = jnp.cumsum(inside, axis=-1)
-    r = jax.random.randint(key, (lanes,), 0, jnp.maximum(upto[:, -1], 1))[:, None]
+    below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
+    r = keys.draw(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
     column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
     before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
     chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
@@ -181,7 +184,8 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
 
     Returns:
         `play(weights, key, lanes, full) -> (lanes, Row[T, B], Ended[T, B])`; `full` bool[T] says which plies get the
-        full search, all of them together because lanes are in step.
+        full search, all of them together because lanes are in step; `key` is one, or one for each lane
+        (agents/keys.py).
     """
     if config.resign < 1 and game.num_players != 2:
         raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
@@ -195,7 +199,7 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
 
     def ply(weights, lanes: Lanes, now: tuple[Array, Array]) -> tuple[Lanes, tuple[Row, Ended]]:
         key, full = now
-        search_key, restart_key = jax.random.split(key)
+        search_key, restart_key = keys.split(key)
         states = lanes.states
         found = think(weights, search_key, lanes, full)
         slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
@@ -224,8 +228,8 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         return restart(game, restart_key, lanes, done, config), (row, ended)
 
     def play(weights: Any, key: Array, lanes: Lanes, full: Array) -> tuple[Lanes, Row, Ended]:
-        keys = jax.random.split(key, config.plies_per_iteration)
-        lanes, (rows, ended) = jax.lax.scan(lambda lanes, now: ply(weights, lanes, now), lanes, (keys, full))
+        of_plies = keys.split(key, config.plies_per_iteration)
+        lanes, (rows, ended) = jax.lax.scan(lambda lanes, now: ply(weights, lanes, now), lanes, (of_plies, full))
         return lanes, rows, ended
 
     return play

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from agents import keys
 from agents.evaluation import ILLEGAL
 from agents.tree_writes import Form, Put, in_form, one_hot
 from envs.game import Array
@@ -115,7 +116,7 @@ def search(
         lanes = lanes_of(tree)
         path = descend(tree, select_root(edges_of(tree, lanes, ROOT)), nodes)
         before = jax.tree.map(lambda x: x[lanes, path.node], tree.states)
-        leaf, states = expand(weights, jax.random.fold_in(key, i), path.edge, before)
+        leaf, states = expand(weights, keys.fold_in(key, i), path.edge, before)
         return learn(tree, path, leaf, states), path.nodes
 
     nodes = jnp.full(tree.visits.shape[::-1], ROOT, jnp.int32)  # used again, so that no simulation clears it

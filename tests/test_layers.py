@@ -12,6 +12,7 @@ ORDER = [
     "config",
     "mesh",
     "memory",
+    "keys",
     "network",
     "evaluation",
     "slots",
