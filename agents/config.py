@@ -28,7 +28,9 @@ class Config:
     """Folder of the run; by default runs/GAME-TIME."""
     checkpoint_minutes: float = 5.0
     """Time between two saves: what a crash can cost."""
-
+    keep_checkpoints: int = 2
+    """Checkpoints to go on from that are kept, each with the replay buffer: the newest, and the one before it in case the
+    disk damages the newest. Networks are all kept."""
     devices: int | None = None
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. The same
     seed on another number of devices is another run."""
@@ -133,7 +135,7 @@ class Config:
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
-        for name in (*positive, "replay_capacity"):
+        for name in (*positive, "replay_capacity", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("iterations", "minutes", "devices"):
             value = getattr(self, name)
@@ -169,7 +171,7 @@ def _demand(condition: bool, message: str) -> None:
 
 
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "devices"})
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "devices"})
 
 TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 
