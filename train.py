@@ -13,7 +13,7 @@ import jax
 from jax.sharding import Mesh
 
 import envs
-from agents import checkpoint, cli, memory, mesh
+from agents import checkpoint, cli, diagnosis, learner, memory, mesh
 from agents.config import Config
 from agents.iteration import Run, make_iteration, run_specs, start_run
 from agents.network import Network, make_network
@@ -53,7 +53,7 @@ def open_folder(config: Config, resume: Path | None) -> Path:
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
     (folder / "metrics.jsonl").unlink()
-    shutil.rmtree(folder / "tensorboard")
+    shutil.rmtree(folder / "tensorboard", ignore_errors=True)
     with contextlib.suppress(OSError):  # it holds something else
         folder.rmdir()
 
@@ -79,14 +79,15 @@ def train(config: Config, resume: Path | None) -> None:
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     run = checkpoint.load_run(resume, config, devices) if resume else None
+    checkpoint.forget_later(folder, iteration)
     report = Report(folder, iteration, progress)
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
         start, iterate = build(game, net, config, devices, report)
-        run = run or start()
-        run, done = loop(iterate, config, run, folder, done, began, report, stop)
+        saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
+        run, done = loop(iterate, config, run or start(), saver, done, began, report, stop)
     except memory.TooLittleError:
         report.close()
         if resume is None:
@@ -115,8 +116,14 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     return jax.jit(start, out_shardings=places), iterate
 
 
-def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report, stop: Stop):
-    """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
+def loop(
+    iterate, config: Config, run: Run, saver: checkpoint.Saver, done: dict, began: float, report: Report, stop: Stop
+):
+    """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
+
+    Raises:
+        NotFiniteError: too many updates in a row were skipped; the checkpoints from before stay.
+    """
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
     plies = config.num_envs * config.plies_per_iteration
@@ -124,7 +131,8 @@ def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: flo
         start = time.monotonic()
         run, figures = jax.block_until_ready(iterate(run, progress))
         now = time.monotonic()
-        figures = {k: int(v) if k in ("games", "replay_rows") else float(v) for k, v in figures._asdict().items()}
+        whole = ("games", "replay_rows", "skipped_updates")
+        figures = {k: int(v) if k in whole else float(v) for k, v in figures._asdict().items()}
         done = {
             "minutes": before + (now - began) / 60,
             "total_games": done["total_games"] + figures["games"],
@@ -133,11 +141,17 @@ def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: flo
         progress = progress_of(config, int(run.iteration), done["minutes"])
         left = done["minutes"] * (1 - progress) / progress if progress > 0 else None
         speed = {"moves_per_second": plies / (now - start), "seconds": now - start, "minutes_left": left}
-        report.iteration({"iteration": int(run.iteration), **done, **speed, "plies": plies, **figures}, progress)
-        if now - saved_at > 60 * config.checkpoint_minutes:
-            checkpoint.save(folder, run, config, **done)
+        saver.poll()
+        told = {"iteration": int(run.iteration), **done, **speed, "saved_iteration": saver.saved, "plies": plies}
+        report.iteration(told | figures, progress)
+        if run.learning.skipped >= learner.MOST_SKIPPED:
+            saver.wait()
+            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), saver.intact())
+        # What led to a skipped update is not saved over what was there before it.
+        due = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
+        if due and saver.start(run, **done):
             saved_at = now
-    checkpoint.save(folder, run, config, **done)
+    saver.finish(run, **done)
     return run, done
 
 

@@ -3,7 +3,7 @@
 A run's folder holds
 
     networks/ITERATION/   weights for play, small, all of them kept
-    resume/ITERATION/     the whole `Run`: weights, optimiser, replay buffer, games under way, random key; the newest few
+    resume/ITERATION/     the whole `Run`: weights, optimiser, replay buffer, games under way, random key; the newest
     best/ITERATION/       a copy of the network that was marked as the best, see `mark_best`
 
 Each carries `about`, the options of the run with its counters, and sums.json, by which damage is found. A checkpoint is
@@ -179,9 +179,10 @@ def _unfinished(folder: Path, iteration: int) -> Path:
 def _reason(error: BaseException) -> str:
     """What storage complains of, in a few words: what the system says where that is told, else the first line."""
     system = re.search(r"OS error \d+: ([^\]\n]+)", str(error))
-    if system or (isinstance(error, OSError) and error.strerror):
-        where = getattr(error, "filename", None)
-        return (system[1] if system else str(error.strerror)) + (f": {where}" if where else "")
+    if system:
+        return system[1]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror + (f": {error.filename}" if error.filename else "")
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 

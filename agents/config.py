@@ -29,8 +29,8 @@ class Config:
     checkpoint_minutes: float = 5.0
     """Time between two saves: what a crash can cost."""
     keep_checkpoints: int = 2
-    """Checkpoints to go on from that are kept, each with the replay buffer: the newest, and the one before it in case the
-    disk damages the newest. Networks are all kept."""
+    """Checkpoints to go on from that are kept, each with its replay buffer: the newest, and the one before it in case
+    the disk damages the newest. Networks are all kept."""
     devices: int | None = None
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. The same
     seed on another number of devices is another run."""

@@ -50,6 +50,7 @@ class Figures(NamedTuple):
     target_entropy: Array
     future_loss: Array
     gradient_norm: Array
+    skipped_updates: Array  # how many were not made, because something was not finite
     learning_rate: Array
     replay_age: Array  # mean plies since the drawn rows were played
     replay_rows: Array  # rows that can be drawn
@@ -148,7 +149,8 @@ def summarise(
         learning_rate=rate,
         replay_age=jnp.where(games >= 0, mesh.mean(replay.age(after, index).mean()), jnp.nan),
         replay_rows=mesh.total(after.known),
-        **{name: mesh.mean(value.mean()) for name, value in losses._asdict().items()},
+        **{name: mesh.mean(jnp.nanmean(value)) for name, value in losses._asdict().items()}
+        | {"skipped_updates": mesh.mean(jnp.nansum(losses.skipped_updates))},
     )
 
 

@@ -25,6 +25,7 @@ ORDER = [
     "replay",
     "learner",
     "iteration",
+    "diagnosis",
     "checkpoint",
     "models",
     "players",
