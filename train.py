@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import shutil
 import signal
 import sys
@@ -16,13 +17,13 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import checkpoint, cli, memory, mesh
+from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Learnt, Played, Run, make_learn, make_play, run_specs, start_run
 from agents.network import Network, make_network
 from agents.rating import Match, Rating, due, make_rating
-from agents.report import Report
+from agents.report import METRICS, Report
 from agents.selfplay import Ended
 from envs import check
 
@@ -58,8 +59,9 @@ def open_folder(config: Config, resume: Path | None) -> Path:
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
-    (folder / "metrics.jsonl").unlink()
-    shutil.rmtree(folder / "tensorboard")
+    for name in (METRICS, archive.FILE):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "tensorboard", ignore_errors=True)
     with contextlib.suppress(OSError):  # it holds something else
         folder.rmdir()
 
@@ -86,15 +88,17 @@ def train(config: Config, resume: Path | None) -> None:
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     run = checkpoint.load_run(resume, config, devices) if resume else None
+    checkpoint.forget_later(folder, iteration)
     report = Report(folder, iteration, progress)
-    archive = Archive(folder, game, iteration)
+    games = Archive(folder, game, iteration)
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
         programs = build(game, net, config, devices, report)
-        run = run or programs.start()
-        run, done = loop(programs, config, run, folder, done, rating, began, report, archive, stop)
+        saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
+        outlets = Outlets(saver, report, games, stop)
+        run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
     except memory.TooLittleError:
         report.close()
         if resume is None:
@@ -102,7 +106,7 @@ def train(config: Config, resume: Path | None) -> None:
         raise
     finally:
         report.close()
-        archive.close()
+        games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     if game.num_players == 2:  # a match is between two
         report.say(f"evaluate it:  python evaluate.py match {folder} random")
@@ -117,6 +121,16 @@ class Programs:
     play: dict[Config, Callable[[Run], tuple[Run, Played, Ended]]]  # by the options of its stage
     learn: Callable[[Run, float], tuple[Run, Learnt]]
     rate: Match | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlets:
+    """Where a run goes, and whence it is asked to stop."""
+
+    saver: checkpoint.Saver
+    report: Report
+    archive: Archive
+    stop: Stop
 
 
 def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report) -> Programs:
@@ -138,58 +152,60 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
 
-def loop(
-    programs: Programs,
-    config: Config,
-    run: Run,
-    folder: Path,
-    done: dict,
-    rating: Rating,
-    began: float,
-    report: Report,
-    archive: Archive,
-    stop: Stop,
-):
-    """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
+def iterate(programs: Programs, config: Config, run: Run, progress: float) -> tuple[Run, Ended, dict]:
+    """One iteration and its figures; both phases are sent off together, and the host waits for the first only to tell
+    their times apart."""
+    start = time.monotonic()
+    run, played, ended = programs.play[stage(config, progress)](run)
+    run, learnt = programs.learn(run, progress)
+    jax.block_until_ready(played)
+    turned = time.monotonic()
+    jax.block_until_ready((run, learnt))
+    end = time.monotonic()
+    figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
+    figures |= {name: int(figures[name]) for name in ("games", "replay_rows", "skipped_updates")}
+    plies = config.num_envs * config.plies_per_iteration
+    times = {"seconds": end - start, "play_seconds": turned - start, "learn_seconds": end - turned}
+    return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
+
+
+def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: dict, rating: Rating, began: float):
+    """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
+
+    Raises:
+        NotFiniteError: too many updates in a row were skipped; the checkpoints from before stay.
+    """
+    saver, report = outlets.saver, outlets.report
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
-    plies = config.num_envs * config.plies_per_iteration
-    while progress < 1 and not stop.asked:
-        start = time.monotonic()
-        # Both phases are sent off together; the host waits for the first only to tell their times apart.
-        run, played, ended = programs.play[stage(config, progress)](run)
-        run, learnt = programs.learn(run, progress)
-        jax.block_until_ready(played)
-        turned = time.monotonic()
-        jax.block_until_ready((run, learnt))
+    while progress < 1 and not outlets.stop.asked:
+        run, ended, figures = iterate(programs, config, run, progress)
         now = time.monotonic()
-        figures = {k: np.asarray(v).tolist() for k, v in {**played._asdict(), **learnt._asdict()}.items()}
-        figures |= {"games": int(figures["games"]), "replay_rows": int(figures["replay_rows"])}
-        archive.add(int(run.iteration), ended)
         done = {
             "minutes": before + (now - began) / 60,
             "total_games": done["total_games"] + figures["games"],
-            "total_plies": done["total_plies"] + plies,
+            "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
         if programs.rate is not None and due(config, run, rating):
+            report.phase("match")
             run, rating = programs.rate(run, rating)
-        left = done["minutes"] * (1 - progress) / progress if progress > 0 else None
-        speed = {
-            "moves_per_second": plies / (now - start),
-            "seconds": now - start,
-            "play_seconds": turned - start,
-            "learn_seconds": now - turned,
-            "rating_seconds": time.monotonic() - now,
-            "minutes_left": left,
-        }
-        strength = {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
-        report.iteration(
-            {"iteration": int(run.iteration), **done, **speed, **strength, "plies": plies, **figures}, progress
-        )
-        if now - saved_at > 60 * config.checkpoint_minutes or progress >= 1 or stop.asked:
-            checkpoint.save(folder, run, config, rating=dataclasses.asdict(rating), **done)
+        saver.poll()
+        told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
+        told |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
+        told |= {"rating_seconds": time.monotonic() - now}
+        told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
+        report.iteration(told, progress)
+        report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
+        counters = {**done, "rating": dataclasses.asdict(rating)}
+        if run.learning.skipped >= learner.MOST_SKIPPED:
+            saver.wait()
+            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), saver.intact())
+        # What led to a skipped update is not saved over what was there before it.
+        ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
+        if ripe and saver.start(run, **counters):
             saved_at = now
+    saver.finish(run, **done, rating=dataclasses.asdict(rating))
     return run, done
 
 

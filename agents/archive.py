@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from agents.lines import Lines
 from agents.selfplay import Ended
 from envs.game import Game
 
@@ -24,30 +25,32 @@ class Archive:
     """
 
     def __init__(self, folder: Path, game: Game, iteration: int):
-        """Goes on after `iteration`: games of later iterations, which a crash left behind, are dropped."""
-        path = folder / FILE
-        if path.exists():
-            cut(path, iteration)
+        """Goes on after `iteration`."""
         self.names = [game.action_name(action) for action in range(game.num_actions)]
-        self.file = path.open("a")
+        self.lines = Lines(folder / FILE, iteration)
 
     def add(self, iteration: int, ended: Ended) -> None:
-        """Writes the games of an iteration; `ended` may still lie on the device."""
+        """Writes the games of an iteration, which may still lie on the device.
+
+        Raises:
+            OSError: they have to wait until there is room.
+        """
         ended = jax.device_get(ended)
+        lines = []
         for i in np.flatnonzero(ended.there):
-            moves = [self.names[action] for action in ended.moves[i] if action >= 0]
-            line = {
+            game = {
                 "iteration": iteration,
                 "opening": int(ended.opening[i]),
-                "moves": moves,
+                "moves": [self.names[action] for action in ended.moves[i] if action >= 0],
                 "resigned": bool(ended.resigned[i]),
                 "rewards": [float(r) for r in ended.rewards[i]],
             }
-            self.file.write(json.dumps(line, separators=(",", ":")) + "\n")
-        self.file.flush()
+            lines.append(json.dumps(game, separators=(",", ":")))
+        if lines:
+            self.lines.add("\n".join(lines))
 
     def close(self) -> None:
-        self.file.close()
+        self.lines.file.close()
 
 
 def read(folder: Path) -> Iterator[dict[str, Any]]:
@@ -59,16 +62,6 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
         for line in lines:
             if line.endswith("\n"):
                 yield json.loads(line)
-
-
-def cut(path: Path, iteration: int) -> None:
-    """Drops the games after `iteration`; the file changes as a whole or not at all."""
-    fresh = path.with_suffix(".new")
-    with fresh.open("w") as file:
-        for line in read(path.parent):
-            if line["iteration"] <= iteration:
-                file.write(json.dumps(line, separators=(",", ":")) + "\n")
-    fresh.replace(path)
 
 
 def replay(game: Game, line: dict[str, Any]) -> list[Any]:

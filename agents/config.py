@@ -29,7 +29,9 @@ class Config:
     """Folder of the run; by default runs/GAME-TIME."""
     checkpoint_minutes: float = 5.0
     """Time between two saves: what a crash can cost."""
-
+    keep_checkpoints: int = 2
+    """Checkpoints to go on from that are kept, each with its replay buffer: the newest, and the one before it in case
+    the disk damages the newest. Networks are all kept."""
     devices: int | None = None
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
     play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""
@@ -171,7 +173,7 @@ class Config:
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
-        for name in (*positive, "replay_capacity", "fast_simulations", "rating_updates"):
+        for name in (*positive, "replay_capacity", "fast_simulations", "rating_updates", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("iterations", "minutes", "devices", "first_simulations"):
             value = getattr(self, name)
@@ -218,7 +220,7 @@ def _demand(condition: bool, message: str) -> None:
 
 
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "devices"})
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "devices"})
 
 # Settings of the articles and papers that this engine follows. They take the place of ours in a preset; size of the
 # network, lanes and budget stay those of the preset.

@@ -64,6 +64,7 @@ class Learnt(NamedTuple):
     future_loss: Array
     reply_loss: Array
     gradient_norm: Array
+    skipped_updates: Array  # how many were not made, because something was not finite
     learning_rate: Array
     replay_age: Array  # mean plies since the drawn rows were played
 

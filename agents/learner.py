@@ -25,7 +25,8 @@ class Learning(NamedTuple):
     weights: Any  # {"params", perhaps "batch_stats"}
     average: Any  # their exponential average: the network that plays
     optimiser: Any  # optax state
-    updates: Array  # int32[]
+    updates: Array  # int32[], updates made
+    skipped: Array  # int32[], updates skipped since the last one made
 
 
 class Losses(NamedTuple):
@@ -37,6 +38,7 @@ class Losses(NamedTuple):
     future_loss: Array  # cross entropy of who makes each move, nats; 0 where it is not learnt
     reply_loss: Array  # cross entropy to the search's policy at the next move, nats; 0 where it is not learnt
     gradient_norm: Array
+    skipped_updates: Array  # 1 where the update was not made, see `make_learner`; the other losses are then NaN
 
 
 def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Array, tuple[Losses, Any]]:
@@ -62,6 +64,7 @@ def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Arra
         future_loss=future_loss,
         reply_loss=reply_loss,
         gradient_norm=jnp.float32(0),
+        skipped_updates=jnp.float32(0),
     )
     auxiliary = config.future_weight * future_loss + config.reply_weight * reply_loss
     return policy_loss + config.value_weight * value_loss + auxiliary, (losses, weights)
@@ -149,7 +152,12 @@ def start_learning(net: Network, config: Config, key: Array) -> Learning:
     weights = net.init(key)
     # A copy: two names for one buffer could not both be given back to a compiled iteration.
     average = jax.tree.map(jnp.copy, weights)
-    return Learning(weights, average, make_optimiser(config).init(weights["params"]), jnp.int32(0))
+    return Learning(weights, average, make_optimiser(config).init(weights["params"]), jnp.int32(0), jnp.int32(0))
+
+
+# Skipped updates in a row after which a run has failed. One can be chance; ten batches drawn from all of the replay
+# fail only when the weights have grown out of bounds or a game shows the network something that is not finite.
+MOST_SKIPPED = 10
 
 
 Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
@@ -157,7 +165,12 @@ Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
 
 def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
     """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
-    the mesh: M rows of this device's replay for each update."""
+    the mesh: M rows of this device's replay for each update.
+
+    An update whose losses, gradients or new weights are not all finite is skipped: weights, running statistics,
+    average, optimiser and the count of updates, by which rate and average go, stay as they were. Each device looks at
+    the same means, so all of them decide alike.
+    """
     optimiser = make_optimiser(config)
 
     def update(learning: Learning, batch: Batch, progress: Array) -> tuple[Learning, Losses]:
@@ -174,7 +187,13 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         decay = jnp.minimum(config.average_decay, (1 + learning.updates) / (10 + learning.updates))
         average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.average, weights)
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
-        return Learning(weights, average, optimiser_state, learning.updates + 1), losses
+        finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
+        made = Learning(weights, average, optimiser_state, learning.updates + 1, jnp.int32(0))
+        losses = jax.tree.map(lambda x: jnp.where(finite, x, jnp.nan), losses)
+        learning = jax.tree.map(
+            lambda new, old: jnp.where(finite, new, old), made, learning._replace(skipped=learning.skipped + 1)
+        )
+        return learning, losses._replace(skipped_updates=1.0 - finite)
 
     def learn(learning: Learning, replay: Replay, index: Array, progress: Array) -> tuple[Learning, Losses]:
         sample = lambda rows: replay_lib.sample(game, replay, rows, config)

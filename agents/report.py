@@ -2,30 +2,77 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from tensorboardX import SummaryWriter
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto import event_pb2
+from tensorboardX.summary import scalar
+
+from agents.lines import Lines
 
 METRICS = "metrics.jsonl"
+PROTO: Any = event_pb2  # makes its classes when it is imported
+BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
+
+
+class Board:
+    """Scalars for TensorBoard. Written by this thread: tensorboardX's own thread dies of a full disk, and
+    whoever waits for it hangs."""
+
+    def __init__(self, folder: Path, iteration: int):
+        """Goes on after `iteration`: curves beyond it, which a crash left behind, are dropped."""
+        self.folder, self.iteration, self.files = folder, iteration, 0
+        self.writer: EventsWriter | None = None
+        self.flushed = 0.0
+
+    def add(self, values: dict[str, float], iteration: int) -> None:
+        """Raises OSError when the values are not written; they are then left out."""
+        try:
+            writer = self.writer = self.writer or self._open()
+            for name, value in values.items():
+                writer.write_event(PROTO.Event(summary=scalar(name, value), step=iteration, wall_time=time.time()))
+            if time.monotonic() - self.flushed > BOARD_SECONDS:
+                self.flushed = time.monotonic()
+                writer.flush()
+        except OSError:
+            self.close()
+            raise
+        self.iteration = iteration
+
+    def _open(self) -> EventsWriter:
+        self.folder.mkdir(exist_ok=True)
+        self.files += 1
+        writer = EventsWriter(str(self.folder / "events"), f".{os.getpid()}.{self.files}")
+        purge = PROTO.SessionLog(status=PROTO.SessionLog.START)
+        writer.write_event(PROTO.Event(session_log=purge, step=self.iteration + 1, wall_time=time.time()))
+        return writer
+
+    def close(self) -> None:
+        writer, self.writer = self.writer, None
+        if writer is not None:
+            with contextlib.suppress(OSError):
+                writer.close()
 
 
 class Report:
-    """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines."""
+    """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines. A disk
+    that takes nothing is told of, once, and does not end the run."""
 
     def __init__(self, folder: Path, iteration: int, progress: float):
-        """Goes on after `iteration`: lines of later iterations, which a crash left behind, are dropped."""
-        path = folder / METRICS
-        lines = path.read_text().splitlines() if path.exists() else []
-        kept = [line for line in lines if json.loads(line)["iteration"] <= iteration]
-        path.write_text("".join(line + "\n" for line in kept))
-        self.file = path.open("a")
-        self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1)
+        """Goes on after `iteration`."""
+        self.lines = Lines(folder / METRICS, iteration)
+        self.board = Board(folder / "tensorboard", iteration)
+        self.unwritten: set[str] = set()  # that the reader knows of
         self.console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
@@ -41,21 +88,33 @@ class Report:
         """Publishes one iteration; NaN becomes null."""
         figures = {name: plain(value) for name, value in figures.items()}
         line = json.dumps(figures)
-        self.file.write(line + "\n")
-        self.file.flush()
-        for name, value in figures.items():
-            if isinstance(value, int | float):
-                self.board.add_scalar(name, value, figures["iteration"])
-        self.bar.update(self.task, completed=progress, description=f"iteration {figures['iteration']}")
+        self.write(METRICS, lambda: self.lines.add(line))
+        known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+        self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
+        self.bar.update(self.task, completed=progress, description=headline(figures))
         if sys.stdout.isatty():
             self.say(summary(figures))
         else:
             print(line, flush=True)
 
+    def write(self, name: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if name not in self.unwritten:
+                self.say(f"warning: {name} cannot be written: {error.strerror}; training goes on")
+            self.unwritten.add(name)
+        else:
+            self.unwritten.discard(name)
+
+    def phase(self, name: str) -> None:
+        """What is going on until the next iteration is told."""
+        self.bar.update(self.task, description=name)
+
     def close(self) -> None:
         self.bar.stop()
         self.board.close()
-        self.file.close()
+        self.lines.file.close()
 
 
 def plain(value: Any) -> Any:
@@ -65,6 +124,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
+
+
+def headline(figures: dict[str, Any]) -> str:
+    """What the bar of progress says of a run: how far, how quick, how strong."""
+    rating = "" if figures["rating"] is None else f", rating {figures['rating']:.0f}"
+    return f"iteration {figures['iteration']}, {figures['moves_per_second']:.0f} moves/s{rating}"
 
 
 def summary(figures: dict[str, Any]) -> str:
@@ -77,5 +142,6 @@ def summary(figures: dict[str, Any]) -> str:
         f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
         f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
         f"  length {show('game_length', '.1f')}  rating {show('rating', '.0f')}"
+        + (f"  {figures['skipped_updates']} updates skipped" if figures["skipped_updates"] else "")
         + ("" if left is None else f"  left {left:.0f} min")
     )
