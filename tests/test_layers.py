@@ -28,6 +28,8 @@ ORDER = [
     "replay",
     "learner",
     "iteration",
+    "generations",
+    "recipe",
     "diagnosis",
     "checkpoint",
     "models",
