@@ -22,9 +22,9 @@ from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, r
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
+from agents.metrics import METRICS, Report
 from agents.network import Network, make_network
 from agents.rating import Match, Rating, due, make_rating
-from agents.report import METRICS, Report
 from agents.selfplay import Ended
 from envs import check
 
@@ -111,6 +111,7 @@ def train(config: Config, resume: Path | None) -> None:
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     if game.num_players == 2:  # a match is between two
         report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    report.say(f"look at it:   python -m agents.report {folder}")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
