@@ -100,7 +100,8 @@ def measure(other: Callable[..., Side | None] | None) -> Iterator[rounds.Row]:
         whole = [a + b for a, b in zip(times["play"], times["learn"], strict=True)]
         row = {
             "game": spec, "games": games, "network": f"{channels} x {blocks}", "simulations": simulations,
-            "moves/s": round(games * plies / median(whole), 1), "updates/s": round(ours.updates / median(times["learn"]), 1),
+            "moves/s": round(games * plies / median(whole), 1),
+            "updates/s": round(ours.updates / median(times["learn"]), 1),
             "play": rounds.ratio(times["play"], whole), "learn": rounds.ratio(times["learn"], whole),
             "row": ours.row_bytes, "tree": ours.spare_bytes, "compile": round(ours.compile_seconds, 1),
             "restart": round(ours.restart_seconds, 1), "other": None, "ratio": None,
