@@ -13,7 +13,7 @@ import jax
 from jax.sharding import Mesh
 
 import envs
-from agents import checkpoint, cli, diagnosis, learner, memory, mesh
+from agents import checkpoint, cli, diagnosis, learner, memory, mesh, preflight
 from agents.config import Config
 from agents.iteration import Run, make_iteration, run_specs, start_run
 from agents.network import Network, make_network
@@ -85,10 +85,13 @@ def train(config: Config, resume: Path | None) -> None:
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
+        if config.preflight:
+            score = preflight.demand(config)
+            report.say(f"preflight: a solved toy game was learnt in {score.seconds:.0f} s")
         start, iterate = build(game, net, config, devices, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
         run, done = loop(iterate, config, run or start(), saver, done, began, report, stop)
-    except memory.TooLittleError:
+    except (memory.TooLittleError, preflight.PreflightError):
         report.close()
         if resume is None:
             discard(folder)

@@ -9,6 +9,8 @@ from envs.game import Game
 
 DEFAULT_MINUTES = 28.0  # budget of a run that is given neither iterations nor minutes
 
+LONG_MINUTES = 10.0  # a budget from which on a run is worth a preflight
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -31,6 +33,9 @@ class Config:
     keep_checkpoints: int = 2
     """Checkpoints to go on from that are kept, each with its replay buffer: the newest, and the one before it in case
     the disk damages the newest. Networks are all kept."""
+    preflight: bool = True
+    """Before a run of --minutes=10 or more begins, learn a solved toy game with the parts of this configuration, which
+    takes seconds, and refuse to start where that fails. Asked for by name, it is done before any run."""
     devices: int | None = None
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. The same
     seed on another number of devices is another run."""
@@ -171,7 +176,7 @@ def _demand(condition: bool, message: str) -> None:
 
 
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "devices"})
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "preflight", "devices"})
 
 TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 

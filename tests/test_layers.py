@@ -26,6 +26,7 @@ ORDER = [
     "learner",
     "iteration",
     "diagnosis",
+    "preflight",
     "checkpoint",
     "models",
     "players",
