@@ -231,8 +231,8 @@ def test_metrics_are_whole_whatever_happened(tmp_path):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))  # room for a line and a bit
     try:
         lines.add('{"iteration": 3}')
-        with pytest.raises(OSError):
-            for iteration in (4, 5):
+        for iteration in (4, 5):
+            with pytest.raises(OSError, match="No space left"):
                 lines.add(json.dumps({"iteration": iteration}))
         assert path.read_text().splitlines()[2:] == ['{"iteration": 3}']
     finally:
