@@ -59,7 +59,7 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
     @jax.jit
     def look(run: Run, key: Array):
         index = replay.draw(run.replay, key, (config.batch_size,))
-        batch = replay.sample(game, run.replay, index, config.future_weight > 0)
+        batch = replay.sample(game, run.replay, index, config)
         weights = run.learning.weights
         of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
         gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])
@@ -72,7 +72,7 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
             "steps": steps,
         }
         arrays = {f"batch.{name}": x for name, x in batch._asdict().items()}
-        arrays |= {f"network.{name}": x for name, x in zip(("logits", "value", "future"), answers, strict=True)}
+        arrays |= {f"network.{name}": x for name, x in answers._asdict().items()}
         arrays |= {name: x for name, x in losses._asdict().items() if name not in ("gradient_norm", "skipped_updates")}
         return trees, {name: x for name, x in arrays.items() if x is not None}
 

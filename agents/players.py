@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from agents import models, selection, tree_search
+from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
 from agents.network import make_network
 from agents.search import make_expand, make_leaf, make_search, root_edges
@@ -30,6 +31,9 @@ NAMES = (
 )
 
 
+Act = Callable[[Any, Array, Any, Array], Array]
+
+
 @dataclasses.dataclass(frozen=True)
 class Player:
     """Chooses moves for many positions at once.
@@ -39,7 +43,7 @@ class Player:
     """
 
     name: str
-    act: Callable[[Any, Array, Any, Array], Array]
+    act: Act
     weights: Any = None
 
 
@@ -85,11 +89,16 @@ def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = 
     config = models.about(path)["config"]
     if config.env != game.name:
         raise ValueError(f"{path} is a network for {config.env}, not for {game.name}")
-    net, weights = make_network(game, config), models.load(path, config)
-    name = f"{path}@{num_simulations}"
+    act = make_act(game, config, num_simulations, proofs)
+    return Player(f"{path}@{num_simulations}", act, models.load(path, config))
+
+
+def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = True) -> Act:
+    """How a network of `config` plays, see `network_player`."""
+    net = make_network(game, config)
     if num_simulations == 0:
         evaluate = make_evaluate(game, net, "average")
-        return Player(name, lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32), weights)
+        return lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32)
     # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
     considered = min(16, max(config.gumbel_actions, num_simulations // 2))
     config = dataclasses.replace(
@@ -98,10 +107,11 @@ def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = 
         gumbel_actions=considered,
         value_scale=config.play_value_scale,
         root_symmetry="average",
+        early_urge=0.0,
         proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
     )
     search = make_search(game, net, config, explore=False)
-    return Player(name, lambda w, key, s, plies: search(w, key, s, plies).action, weights)
+    return lambda w, key, s, plies: search(w, key, s, plies).action
 
 
 def uct_player(game: Game, num_simulations: int) -> Player:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import math
 import os
@@ -19,46 +18,11 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
+from agents.lines import Lines
+
 METRICS = "metrics.jsonl"
 PROTO: Any = event_pb2  # makes its classes when it is imported
 BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
-
-
-class Lines:
-    """A file of JSON lines that a full disk cannot tear: what does not fit waits, and is written once there is room."""
-
-    def __init__(self, path: Path, iteration: int):
-        """Goes on after `iteration`: lines of later iterations, and half a line that a crash left, are dropped."""
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        kept = [line for line in lines if _iteration_of(line) <= iteration]
-        if kept != lines or not path.exists():
-            changed = path.with_name(path.name + ".new")
-            changed.write_bytes(b"".join(kept))
-            changed.replace(path)
-        self.file = path.open("ab", buffering=0)
-        self.written, self.waiting = path.stat().st_size, b""
-
-    def add(self, line: str) -> None:
-        """Raises OSError when the line has to wait."""
-        self.waiting += line.encode() + b"\n"
-        count = 0
-        try:
-            count = self.file.write(self.waiting)
-        finally:
-            whole = self.waiting[:count].rfind(b"\n") + 1
-            self.written, self.waiting = self.written + whole, self.waiting[whole:]
-            if count > whole:
-                os.ftruncate(self.file.fileno(), self.written)
-        if self.waiting:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _iteration_of(line: bytes) -> float:
-    """The iteration that a line is about; infinity for one that is not whole."""
-    try:
-        return json.loads(line)["iteration"] if line.endswith(b"\n") else math.inf
-    except (ValueError, KeyError, TypeError):
-        return math.inf
 
 
 class Board:
@@ -122,18 +86,18 @@ class Report:
 
     def iteration(self, figures: dict[str, Any], progress: float) -> None:
         """Publishes one iteration; NaN becomes null."""
-        figures = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figures.items()}
-        line = json.dumps({k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in figures.items()})
-        self._write(METRICS, lambda: self.lines.add(line))
-        known = {name: value for name, value in figures.items() if value is not None}
-        self._write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
-        self.bar.update(self.task, completed=progress, description=f"iteration {figures['iteration']}")
+        figures = {name: plain(value) for name, value in figures.items()}
+        line = json.dumps(figures)
+        self.write(METRICS, lambda: self.lines.add(line))
+        known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+        self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
+        self.bar.update(self.task, completed=progress, description=headline(figures))
         if sys.stdout.isatty():
             self.say(summary(figures))
         else:
             print(line, flush=True)
 
-    def _write(self, name: str, write: Callable[[], None]) -> None:
+    def write(self, name: str, write: Callable[[], None]) -> None:
         try:
             write()
         except OSError as error:
@@ -143,10 +107,29 @@ class Report:
         else:
             self.unwritten.discard(name)
 
+    def phase(self, name: str) -> None:
+        """What is going on until the next iteration is told."""
+        self.bar.update(self.task, description=name)
+
     def close(self) -> None:
         self.bar.stop()
         self.board.close()
         self.lines.file.close()
+
+
+def plain(value: Any) -> Any:
+    """A figure as JSON has it: six digits, None for NaN, lists for arrays."""
+    if isinstance(value, list):
+        return [plain(x) for x in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def headline(figures: dict[str, Any]) -> str:
+    """What the bar of progress says of a run: how far, how quick, how strong."""
+    rating = "" if figures["rating"] is None else f", rating {figures['rating']:.0f}"
+    return f"iteration {figures['iteration']}, {figures['moves_per_second']:.0f} moves/s{rating}"
 
 
 def summary(figures: dict[str, Any]) -> str:
@@ -158,7 +141,7 @@ def summary(figures: dict[str, Any]) -> str:
         f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
         f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
         f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
-        f"  length {show('game_length', '.1f')}"
+        f"  length {show('game_length', '.1f')}  rating {show('rating', '.0f')}"
         + (f"  {figures['skipped_updates']} updates skipped" if figures["skipped_updates"] else "")
         + ("" if left is None else f"  left {left:.0f} min")
     )

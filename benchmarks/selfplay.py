@@ -28,7 +28,7 @@ from jax.sharding import PartitionSpec as Spec
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import cli, mesh, selfplay
+from agents import cli, keys, mesh, selfplay
 from agents.config import Config
 from agents.network import make_network
 from agents.search import make_search
@@ -60,12 +60,12 @@ def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, p
     devices = mesh.make_mesh(games, games)
     net = make_network(game, config)
     weights = net.init(jax.random.key(0))
-    lanes = selfplay.start_lanes(game, jax.random.key(1), games)
+    lanes = selfplay.start_lanes(game, jax.random.key(1), config)
     play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
 
     def whole(weights, lanes):
-        key = jax.random.fold_in(jax.random.key(2), jax.lax.axis_index(mesh.GAMES))
-        return play(weights, key, lanes)[0]
+        of_lanes = keys.of_lanes(jax.random.key(2), mesh.numbers(lanes.plies))
+        return play(weights, of_lanes, lanes, jnp.ones(plies, bool))[0]
 
     def alone(weights, lanes):
         planes = jax.vmap(game.observe)(lanes.states)

@@ -28,8 +28,8 @@ import envs
 from agents import checkpoint, cli, learner, mesh, models, preflight, replay, tree_search
 from agents.config import Config, preset
 from agents.iteration import make_iteration, start_run
+from agents.lines import Lines
 from agents.network import make_network
-from agents.report import Lines
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL = Config(
