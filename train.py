@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, recipe
+from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight, recipe
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
@@ -96,11 +96,14 @@ def train(config: Config, resume: Path | None) -> None:
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
+        if config.preflight:
+            score = preflight.demand(config)
+            report.say(f"preflight: a solved toy game was learnt in {score.seconds:.0f} s")
         programs = build(game, net, config, devices, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
         outlets = Outlets(saver, report, games, stop)
         run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
-    except memory.TooLittleError:
+    except (memory.TooLittleError, preflight.PreflightError):
         report.close()
         if resume is None:
             discard(folder)

@@ -17,7 +17,7 @@ import tyro
 
 import envs
 from agents import checkpoint, mesh
-from agents.config import CHANGEABLE, DEFAULT_MINUTES, Config, preset
+from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
 
 T = TypeVar("T")
 
@@ -98,7 +98,11 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
             refused = ", ".join(f"--{n} (was {getattr(base, n)})" for n in forbidden)
             raise ValueError(f"{refused} cannot change when a run goes on; what can: {allowed}")
     budget_given = any(a.split("=")[0] in ("--iterations", "--minutes") for a in arguments)
-    return _with_budget(config, base, arguments, budget_given), path
+    config = _with_budget(config, base, arguments, budget_given)
+    if "--preflight" not in arguments:
+        begins_long = path is None and (config.minutes or 0) >= LONG_MINUTES and config.recipe != "value_generations"
+        config = dataclasses.replace(config, preflight=config.preflight and begins_long)
+    return config, path
 
 
 def _with_budget(config: Config, base: Config, arguments: Sequence[str], given: bool) -> Config:

@@ -10,6 +10,8 @@ from envs.game import Game
 
 DEFAULT_MINUTES = 28.0  # budget of a run that is given neither iterations nor minutes
 
+LONG_MINUTES = 10.0  # a budget from which on a run is worth a preflight
+
 
 @dataclasses.dataclass(frozen=True)
 class Config:
@@ -32,6 +34,9 @@ class Config:
     keep_checkpoints: int = 2
     """Checkpoints to go on from that are kept, each with its replay buffer: the newest, and the one before it in case
     the disk damages the newest. Networks are all kept."""
+    preflight: bool = True
+    """Before a run of --minutes=10 or more begins, learn a solved toy game with the parts of this configuration, which
+    takes seconds, and refuse to start where that fails. Asked for by name, it is done before any run."""
     devices: int | None = None
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
     play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""
@@ -220,7 +225,7 @@ def _demand(condition: bool, message: str) -> None:
 
 
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "devices"})
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "preflight", "devices"})
 
 # Settings of the articles and papers that this engine follows. They take the place of ours in a preset; size of the
 # network, lanes and budget stay those of the preset.

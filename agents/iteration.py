@@ -161,7 +161,8 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         learnt = Learnt(
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
             replay_age=jnp.where(ready, mesh.mean(replay.age(run.replay, index).mean()), jnp.nan),
-            **{name: mesh.mean(value.mean()) for name, value in losses._asdict().items()},
+            **{name: mesh.mean(jnp.nanmean(value)) for name, value in losses._asdict().items()}
+            | {"skipped_updates": mesh.mean(jnp.nansum(losses.skipped_updates))},
         )
         return run._replace(learning=learning, iteration=run.iteration + 1), learnt
 

@@ -38,7 +38,7 @@ class Losses(NamedTuple):
     future_loss: Array  # cross entropy of who makes each move, nats; 0 where it is not learnt
     reply_loss: Array  # cross entropy to the search's policy at the next move, nats; 0 where it is not learnt
     gradient_norm: Array
-    skipped_updates: Array  # 1 where the update was not made, see `make_learner`; the other losses are then NaN
+    skipped_updates: Array  # 1 where the update was not made, see `make_update`; the other losses are then NaN
 
 
 def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Array, tuple[Losses, Any]]:
@@ -160,12 +160,12 @@ def start_learning(net: Network, config: Config, key: Array) -> Learning:
 MOST_SKIPPED = 10
 
 
-Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
+Update = Callable[[Learning, Batch, Array], tuple[Learning, Losses]]
 
 
-def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
-    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
-    the mesh: M rows of this device's replay for each update.
+def make_update(net: Network, config: Config) -> Update:
+    """`update(learning, batch, progress) -> (learning, Losses)`, inside a function mapped over the mesh; `batch` is the
+    device's share.
 
     An update whose losses, gradients or new weights are not all finite is skipped: weights, running statistics,
     average, optimiser and the count of updates, by which rate and average go, stay as they were. Each device looks at
@@ -189,11 +189,21 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
         finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
         made = Learning(weights, average, optimiser_state, learning.updates + 1, jnp.int32(0))
+        skipped = learning._replace(skipped=learning.skipped + 1)
         losses = jax.tree.map(lambda x: jnp.where(finite, x, jnp.nan), losses)
-        learning = jax.tree.map(
-            lambda new, old: jnp.where(finite, new, old), made, learning._replace(skipped=learning.skipped + 1)
-        )
+        learning = jax.tree.map(lambda x, y: jnp.where(finite, x, y), made, skipped)
         return learning, losses._replace(skipped_updates=1.0 - finite)
+
+    return update
+
+
+Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
+
+
+def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
+    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
+    the mesh: M rows of this device's replay for each update."""
+    update = make_update(net, config)
 
     def learn(learning: Learning, replay: Replay, index: Array, progress: Array) -> tuple[Learning, Losses]:
         sample = lambda rows: replay_lib.sample(game, replay, rows, config)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -33,6 +34,8 @@ class Lines:
             self.written, self.waiting = self.written + whole, self.waiting[whole:]
             if count > whole:
                 os.ftruncate(self.file.fileno(), self.written)
+        if self.waiting:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _iteration_of(line: bytes) -> float:

@@ -81,8 +81,9 @@ class Report:
         self.bar.start()
 
     def say(self, text: str) -> None:
-        """A line for people, on standard error."""
-        self.console.print(text, highlight=False, soft_wrap=True)
+        """A line for people, on standard error; where that cannot be written, nobody is told and nothing ends."""
+        with contextlib.suppress(OSError):
+            self.console.print(text, highlight=False, soft_wrap=True)
 
     def iteration(self, figures: dict[str, Any], progress: float) -> None:
         """Publishes one iteration; NaN becomes null."""
@@ -95,7 +96,8 @@ class Report:
         if sys.stdout.isatty():
             self.say(summary(figures))
         else:
-            print(line, flush=True)
+            with contextlib.suppress(OSError):
+                print(line, flush=True)
 
     def write(self, name: str, write: Callable[[], None]) -> None:
         try:

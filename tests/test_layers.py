@@ -31,6 +31,7 @@ ORDER = [
     "generations",
     "recipe",
     "diagnosis",
+    "preflight",
     "checkpoint",
     "models",
     "players",
