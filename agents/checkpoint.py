@@ -34,7 +34,7 @@ import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
 import envs
-from agents import mesh, recipe
+from agents import hosts, mesh, recipe
 from agents.config import Config
 from agents.iteration import Run
 from agents.network import make_network
@@ -71,7 +71,7 @@ class Saver:
 
     def start(self, run: Run, **counters: Any) -> bool:
         """Begins to save `run`; False while the save before is still being written, and then nothing is done."""
-        if not self.poll():
+        if not hosts.gathered(self.poll()).all():  # of all processes
             if not self._told_late:
                 self.say("the checkpoint before is still being written; the next one waits for it")
             self._told_late = True
@@ -111,7 +111,7 @@ class Saver:
             CheckpointError: it cannot be saved; names the last checkpoint that is intact.
         """
         self.wait()
-        if self.saved != int(run.iteration):
+        if not hosts.gathered(self.saved == int(run.iteration)).all():
             self.start(run, **counters)
             self.wait()
         self._pool.shutdown()
