@@ -118,5 +118,5 @@ def together() -> Iterator[None]:
         os._exit(code if isinstance(code, int) else 1)
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]
