@@ -142,7 +142,10 @@ class Saver:
             checkpointer.wait_until_finished()
         if jax.process_index() == 0:
             network, run = (_unfinished(self.folder / kind, about["iteration"]) for kind in ("networks", "resume"))
-            with ocp.Checkpointer(ocp.CompositeCheckpointHandler(), multiprocessing_options=ALONE) as writer:
+            items = ocp.CompositeCheckpointHandler(
+                composite_options=ocp.CompositeOptions(multiprocessing_options=ALONE)
+            )
+            with ocp.Checkpointer(items, multiprocessing_options=ALONE) as writer:
                 writer.save(network.absolute(), _items("weights", weights, about), force=True)
             _publish(network)
             _publish(run)
