@@ -22,10 +22,9 @@ from agents import archive, checkpoint, cli, diagnosis, hosts, learner, memory, 
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
-from agents.metrics import METRICS, Report
+from agents.metrics import METRICS, Report, Silence
 from agents.network import Network, make_network
 from agents.rating import Match, Rating, due, make_rating
-from agents.metrics import METRICS, Report, Silence
 from agents.selfplay import Ended
 from envs import check
 
