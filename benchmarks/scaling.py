@@ -158,10 +158,10 @@ class Machine:
 
 
 MACHINES = [
-    # Core seconds as measured on 2026-11-21, docs/measurements.md; a machine a core, on Ethernet of 10 Gbit/s.
-    Machine("CPU core", 3.2e-3, 0.4e-3, 512, 64, 4, 3.0, 91_000, 1.25e9, 50e-6),
+    # Together 227 moves a second, as two cores measured 465 (docs/measurements.md); each on Ethernet of 10 Gbit/s.
+    Machine("CPU core", 3.2e-3, 0.4e-3, 512, 64, 4, 3.0, 88_905, 1.25e9, 50e-6),
     # Assumed, not measured: 10,000 moves and 100,000 rows a second.
-    Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_700_000, 45e9, 5e-6),
+    Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_705_929, 45e9, 5e-6),
 ]
 
 
