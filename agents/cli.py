@@ -80,11 +80,10 @@ class Training(Config):
     """Folder of a run, or one of its resume/ITERATION, to go on with. Only the budget and the saving may change."""
 
 
-def _number(text: str) -> int:
-    """The same message for a word in place of a number as from any other option."""
-    if not text.isdigit():
+def _number(text: str | None) -> int | None:
+    if text is not None and not text.isdigit():
         raise ValueError(f"--num_processes and --process_id must be whole numbers, not {text}")
-    return int(text)
+    return None if text is None else int(text)
 
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
@@ -95,10 +94,10 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--resume", default="")
     first.add_argument("--recipe", default="ours")
     first.add_argument("--coordinator", default="")
-    first.add_argument("--num_processes", type=_number)
-    first.add_argument("--process_id", type=_number)
+    first.add_argument("--num_processes")
+    first.add_argument("--process_id")
     chosen, _ = first.parse_known_args(arguments)
-    hosts.connect(chosen.coordinator, chosen.num_processes, chosen.process_id)
+    hosts.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
     if chosen.resume:
         path = Path(hosts.told(str(checkpoint.find(Path(chosen.resume), "resume")) if hosts.first() else ""))
         base = checkpoint.about(path)["config"]
