@@ -10,6 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[1]
 ORDER = [
     "config",
+    "hosts",
     "mesh",
     "memory",
     "keys",
