@@ -11,19 +11,20 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight
+from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight, recipe
 from agents.archive import Archive
 from agents.config import Config, stage, stages
-from agents.iteration import Learnt, Played, Run, make_learn, make_play, run_specs, start_run
+from agents.iteration import Run
+from agents.metrics import METRICS, Report
 from agents.network import Network, make_network
 from agents.rating import Match, Rating, due, make_rating
-from agents.report import METRICS, Report
 from agents.selfplay import Ended
 from envs import check
 
@@ -113,6 +114,7 @@ def train(config: Config, resume: Path | None) -> None:
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     if game.num_players == 2:  # a match is between two
         report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    report.say(f"look at it:   python -m agents.report {folder}")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
@@ -121,8 +123,8 @@ class Programs:
     """What a run consists of, compiled."""
 
     start: Callable[[], Run]
-    play: dict[Config, Callable[[Run], tuple[Run, Played, Ended]]]  # by the options of its stage
-    learn: Callable[[Run, float], tuple[Run, Learnt]]
+    play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with figures
+    learn: Callable[[Run, float], tuple[Run, Any]]  # with figures
     rate: Match | None
 
 
@@ -139,13 +141,14 @@ class Outlets:
 def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report) -> Programs:
     """The parts of a run, once it is known that the memory is enough."""
     began = time.monotonic()
-    start = lambda: start_run(game, net, config)
+    parts = recipe.system(config)
+    start = lambda: parts.start_run(game, net, config)
     shapes = jax.eval_shape(start)
-    places = mesh.shardings(devices, run_specs(shapes))
+    places = mesh.shardings(devices, parts.run_specs(shapes))
     laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
     compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
-    play = {now: compiled(make_play(game, net, now, devices)) for now in stages(config)}
-    learn = compiled(make_learn(game, net, config, devices), 0.0)
+    play = {now: compiled(parts.make_play(game, net, now, devices)) for now in stages(config)}
+    learn = compiled(parts.make_learn(game, net, config, devices), 0.0)
     needs = [memory.needed(program) for program in (*play.values(), learn)]
     need = max((n for n in needs if n is not None), default=None)
     memory.demand(need, memory.there(devices.devices.flat[0]), config.num_envs, devices.size)

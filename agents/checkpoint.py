@@ -34,9 +34,9 @@ import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
 import envs
-from agents import mesh
+from agents import mesh, recipe
 from agents.config import Config
-from agents.iteration import Run, run_specs, start_run
+from agents.iteration import Run
 from agents.network import make_network
 
 SUMS = "sums.json"
@@ -349,8 +349,9 @@ def load_network(path: Path, config: Config) -> Any:
 def load_run(path: Path, config: Config, devices: Mesh) -> Run:
     """The run from `resume/ITERATION`, laid out on `devices`, however many it was saved from; `config` from `about`."""
     game = envs.make(config.env)
-    shapes = jax.eval_shape(lambda: start_run(game, make_network(game, config), config))
-    shardings = mesh.shardings(devices, run_specs(shapes))
+    parts = recipe.system(config)
+    shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
+    shardings = mesh.shardings(devices, parts.run_specs(shapes))
     return _read(path, "run", ocp.args.StandardRestore(_abstract(shapes, shardings)))
 
 

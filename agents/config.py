@@ -248,9 +248,10 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     # The tic-tac-toe article, see agents/generations.py.
     "value_generations": {
-        "network": "mlp", "channels": 1024, "blocks": 1, "normalisation": "none", "optimiser": "adamw",
-        "learning_rate": 1e-4, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000, "iterations": 17,
-        "minutes": None, "random_plies": 0, "resign": 1.0, "future_weight": 0.0, "rating_games": 2000,
+        "network": "mlp", "channels": 1024, "blocks": 0, "normalisation": "none", "optimiser": "adamw",
+        "learning_rate": 1e-4, "final_learning_rate": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,
+        "iterations": 17, "minutes": None, "random_plies": 0, "resign": 1.0, "future_weight": 0.0,
+        "rating_games": 2000, "rating_updates": 1,
     },
 }  # fmt: skip
 

@@ -137,7 +137,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         played = summarise(game, config, rows, run.replay, after)
         return run._replace(replay=after, lanes=lanes), played, pack(ended)
 
-    return _on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
+    return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
 
 
 def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
@@ -166,20 +166,20 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         )
         return run._replace(learning=learning, iteration=run.iteration + 1), learnt
 
-    return _on_mesh(learn, devices, lambda specs: (specs, Spec()))
+    return on_mesh(learn, devices, lambda specs: (specs, Spec()))
 
 
-def _on_mesh(function: Callable[..., Any], devices: Mesh, outputs: Callable[[Run], Any]) -> Callable[..., Any]:
+def on_mesh(function: Callable[..., Any], devices: Mesh, outputs: Callable[[Run], Any]) -> Callable[..., Any]:
     """A function of a run, and of arguments that are the same everywhere, mapped over the devices."""
 
-    def on_mesh(run: Run, *others: Any) -> Any:
+    def mapped(run: Run, *others: Any) -> Any:
         specs = run_specs(run)
         # Gradients are averaged by hand in the learner, so that it reads the same on one device and on many.
         return jax.shard_map(
             function, mesh=devices, in_specs=(specs, *[Spec()] * len(others)), out_specs=outputs(specs), check_vma=False
         )(run, *others)
 
-    return on_mesh
+    return mapped
 
 
 def make_iteration(game: Game, net: Network, config: Config, devices: Mesh):

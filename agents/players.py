@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from agents import models, selection, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
+from agents.generations import value_greedy
 from agents.network import make_network
 from agents.search import make_expand, make_leaf, make_search, root_edges
 from agents.selfplay import random_action
@@ -69,6 +70,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
         raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
     if not Path(path).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
+    if not at and models.about(models.find(Path(path)))["config"].recipe == "value_generations":
+        num_simulations = 0  # it has learnt no policy that could guide a search
     return network_player(Path(path), game, int(simulations) if at else num_simulations, proofs)
 
 
@@ -83,8 +86,8 @@ def random_player(game: Game) -> Player:
 
 
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
-    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move. The
-    position itself is seen through all symmetries."""
+    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move, or for one
+    of value generations the move to the best value. The position itself is seen through all symmetries."""
     path = models.find(path)
     config = models.about(path)["config"]
     if config.env != game.name:
@@ -96,6 +99,9 @@ def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = 
 def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = True) -> Act:
     """How a network of `config` plays, see `network_player`."""
     net = make_network(game, config)
+    if num_simulations == 0 and config.recipe == "value_generations":
+        greedy = value_greedy(game, net)
+        return lambda w, key, s, plies: greedy(w, key, s)
     if num_simulations == 0:
         evaluate = make_evaluate(game, net, "average")
         return lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32)

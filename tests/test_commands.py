@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -152,6 +153,28 @@ def test_stopping_and_resuming_equals_never_stopping(tmp_path):
     devices = mesh.make_mesh(config.num_envs, config.batch_size)
     ends = [jax.tree.leaves(checkpoint.load_run(path, config, devices)) for path in (whole, half)]
     assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(*ends, strict=True))
+
+
+def test_a_page_about_the_run(run, tmp_path):
+    """All that the run measured, games as pictures, nothing from outside; a folder without a run is refused."""
+    home, _, _ = run
+    report = lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "agents.report", *arguments],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True, timeout=300,
+    )  # fmt: skip
+    done = report(str(home / "runs/a"), str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    for title in ("Policy loss", "Value loss", "Game length", "Variety", "Speed", "Time by phase", "Calibration"):
+        assert f"<h3>{title}</h3>" in page
+    assert "Wins minus losses" not in page  # these are for value generations
+    assert page.count("<figcaption>") >= 9 and page.count("<svg") >= 16
+    assert not re.search(r"(src|href)=['\"]https?:|@import|url\(http", page)
+    identifiers = re.findall(r'\bid="(p\d+[^"]*)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    nothing = report(str(tmp_path))
+    assert nothing.returncode == 2
+    assert nothing.stderr.startswith("error:") and nothing.stderr.count("\n") == 1
 
 
 def test_a_run_can_be_prolonged(run):

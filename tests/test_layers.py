@@ -28,6 +28,8 @@ ORDER = [
     "replay",
     "learner",
     "iteration",
+    "generations",
+    "recipe",
     "diagnosis",
     "preflight",
     "checkpoint",
@@ -38,9 +40,10 @@ ORDER = [
     "rating",
     "ratings",
     "tables",
-    "report",
+    "metrics",
     "cli",
     "export",
+    "report",
 ]
 OURS = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path.is_dir() and any(path.glob("*.py")))}
 
