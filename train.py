@@ -18,7 +18,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight, recipe
+from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight, recipe, replay
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
@@ -153,7 +153,8 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     need = max((n for n in needs if n is not None), default=None)
     memory.demand(need, memory.there(devices.devices.flat[0]), config.num_envs, devices.size)
     size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
-    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}")
+    row = replay.row_bytes(shapes.replay.rows)
+    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
     rate = make_rating(game, config) if config.rating_games else None
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 

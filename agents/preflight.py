@@ -61,6 +61,7 @@ def toy_config(config: Config) -> Config:
         average_decay=min(config.average_decay, 0.95),
         rating_games=0,
         gate=False,
+        early_urge=0.0,  # the toy game calls nothing urgent
     )
 
 
