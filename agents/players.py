@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import models, selection, tree_search
+from agents import exact, models, selection, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
 from agents.generations import value_greedy
@@ -28,7 +28,8 @@ LOT = 1e-6
 MOST_LEAVES = 2_000_000
 
 NAMES = (
-    "random, greedy, uct:N, minimax:D, or the folder of a run or model (FOLDER@N: N simulations, 0 the network alone)"
+    "random, greedy, uct:N, minimax:D, exact (for small games), or the folder of a run or model (FOLDER@N: N "
+    "simulations, 0 the network alone)"
 )
 
 
@@ -57,6 +58,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     kind, _, number = spec.partition(":")
     if spec == "random":
         return random_player(game)
+    if spec == "exact":
+        return exact_player(game)
     if spec == "greedy":
         return dataclasses.replace(minimax_player(game, 1), name=spec)
     if kind in ("uct", "minimax"):
@@ -83,6 +86,19 @@ def game_of(spec: str) -> str | None:
 
 def random_player(game: Game) -> Player:
     return Player("random", lambda weights, key, states, plies: random_action(key, jax.vmap(game.mask)(states)))
+
+
+def exact_player(game: Game) -> Player:
+    """Perfect play from a table of all positions, by lot among equals.
+
+    Raises:
+        ValueError: the game is too large for that.
+    """
+
+    def act(table, key, states, plies):
+        return random_action(key, table.best[exact.find(table, states)])
+
+    return Player("exact", act, exact.solve(game))
 
 
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:

@@ -34,6 +34,7 @@ ORDER = [
     "preflight",
     "checkpoint",
     "models",
+    "exact",
     "players",
     "solved",
     "arena",

@@ -1,0 +1,63 @@
+"""Perfect play, against tables made by other programs and values known by hand."""
+
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+import envs
+from agents import exact, solved
+from agents.players import make_player
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "sum_to_100"])
+def test_the_best_moves_are_those_of_the_golden_table(name):
+    game = envs.make(name)
+    (path,) = GOLDEN.glob(f"{name}_solved.jsonl*")
+    positions = solved.read(path, game)
+    table = exact.solve(game)
+    found = jax.jit(exact.find)(table, positions.states)
+    np.testing.assert_array_equal(table.best[found], positions.right)
+    assert (solved.choose(make_player("exact", game, 0), positions, 0) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "spec, winning",
+    [
+        ("foq:rows=3,cols=3", {1, 3}),
+        ("foq:rows=3,cols=5", {3, 5, 6}),
+        ("foq:rows=4,cols=4", set()),
+        ("foq_single:rows=3,cols=5", {4}),
+        ("foq_single:rows=4,cols=4", {15}),
+    ],
+)
+def test_small_boards_of_flight_of_queen(spec, winning):
+    """The winning first moves, all of them, from another solver; without one every move is as good as any."""
+    game = envs.make(spec)
+    table = exact.solve(game)
+    start = jax.tree.map(lambda x: x[None], game.init())
+    place = int(exact.find(table, start)[0])
+    assert int(table.values[place]) == (1 if winning else -1)
+    best = set(np.flatnonzero(table.best[place]).tolist())
+    assert best == (winning or set(np.flatnonzero(game.mask(game.init())).tolist()))
+
+
+def test_every_position_has_a_best_move_until_the_end():
+    game = envs.make("tictactoe")
+    table = exact.solve(game)
+    assert len(table.codes) == 5478  # positions of tic-tac-toe, a known number
+    assert int((~np.asarray(table.best).any(1)).sum()) == 958  # of them finished, likewise
+
+
+def test_more_players_are_refused():
+    with pytest.raises(ValueError, match="exact: perfect play is for two players"):
+        exact.solve(envs.make("foq_multi"))
+
+
+def test_games_that_are_too_large_are_refused(monkeypatch):
+    monkeypatch.setattr(exact, "MOST_POSITIONS", 1000)
+    with pytest.raises(ValueError, match="exact: tictactoe has more than 1000 positions"):
+        make_player("exact", envs.make("tictactoe"), 0)
