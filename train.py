@@ -182,7 +182,11 @@ def iterate(programs: Programs, config: Config, run: Run, progress: float) -> tu
     jax.block_until_ready((run, learnt))
     end = time.monotonic()
     figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
-    figures |= {name: int(figures[name]) for name in ("games", "replay_rows", "skipped_updates")}
+    figures |= {
+        name: int(figures[name])
+        for name in ("games", "replay_rows", "skipped_updates", "broken_rows")
+        if name in figures
+    }
     plies = config.num_envs * config.plies_per_iteration
     times = {"seconds": end - start, "play_seconds": turned - start, "learn_seconds": end - turned}
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
@@ -192,7 +196,8 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
     Raises:
-        NotFiniteError: too many updates in a row were skipped; the checkpoints from before stay.
+        NotFiniteError: too many updates in a row were skipped, or self-play met answers that are not finite, after
+            which its games are worth nothing; the checkpoints from before stay.
     """
     saver, report = outlets.saver, outlets.report
     saved_at, before = began, done["minutes"]
@@ -221,9 +226,9 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
         if outlets.archive is not None:
             report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
         counters = {**done, "rating": dataclasses.asdict(rating)}
-        if run.learning.skipped >= learner.MOST_SKIPPED:
+        if figures.get("broken_rows") or run.learning.skipped >= learner.MOST_SKIPPED:
             saver.wait()
-            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), saver.intact())
+            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), run, saver.intact())
         # What led to a skipped update is not saved over what was there before it.
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(run, **counters):

@@ -16,10 +16,11 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import errno
 import functools
 import json
+import logging
 import os
-import re
 import shutil
 import sys
 import zlib
@@ -39,9 +40,13 @@ from agents.config import Config
 from agents.iteration import Run
 from agents.network import make_network
 
+# Orbax logs pages about every error that it also raises.
+logging.getLogger("absl").setLevel(logging.CRITICAL)
+
 SUMS = "sums.json"
 # Ends of the names of what is not, or no longer, a checkpoint of the run.
 WRITING, OLD = ".writing", ".old"
+MOST_ASKED = 1 << 26  # bytes; where a file system cannot reserve, they are written
 # What the first process writes by itself, without waiting for others.
 ALONE = ocp.options.MultiprocessingOptions(primary_host=0, active_processes={0}, barrier_sync_key_prefix="alone")
 
@@ -79,6 +84,7 @@ class Saver:
         iteration, self._told_late = int(run.iteration), False
         about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
         try:
+            self._ask_for_room(run)
             owned = _copy(run)
             weights = jax.tree.map(np.array, owned.learning.average)
             checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
@@ -129,6 +135,25 @@ class Saver:
         if self.saved is None:
             return "there is no checkpoint yet"
         return f"the last intact checkpoint is {self.folder / 'resume' / str(self.saved)}"
+
+    def _ask_for_room(self, run: Run) -> None:
+        """Raises OSError where a checkpoint as large as the last one, and the first time what learning consists of,
+        does not fit, or none can be made at all. Orbax would find out in the middle, with a traceback for every
+        array."""
+        if jax.process_index() > 0:
+            return
+        last = self.folder / "resume" / str(self.saved)
+        size = sum(p.stat().st_size for p in last.rglob("*") if p.is_file()) if last.is_dir() else 0
+        size = max(size, sum(x.nbytes for x in jax.tree.leaves(run.learning)), 1)
+        for kind in ("networks", "resume"):
+            (self.folder / kind).mkdir(parents=True, exist_ok=True)
+            if shutil.disk_usage(self.folder / kind).free < size:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            room = self.folder / kind / f"room{WRITING}"
+            with room.open("wb") as file:  # quotas and limits do not show in the free space
+                if hasattr(os, "posix_fallocate"):
+                    os.posix_fallocate(file.fileno(), 0, min(size, MOST_ASKED))
+            room.unlink()
 
     def _failed(self, iteration: int, error: BaseException) -> None:
         self.problem = _reason(error)
@@ -181,12 +206,10 @@ def _unfinished(folder: Path, iteration: int) -> Path:
 
 def _reason(error: BaseException) -> str:
     """What storage complains of, in a few words: what the system says where that is told, else the first line."""
-    system = re.search(r"OS error \d+: ([^\]\n]+)", str(error))
-    if system:
-        return system[1]
     if isinstance(error, OSError) and error.strerror:
         return error.strerror + (f": {error.filename}" if error.filename else "")
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    told = [os.strerror(code) for code in errno.errorcode if os.strerror(code) in str(error)]
+    return (told or str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def _publish(unfinished: Path) -> None:
@@ -259,7 +282,10 @@ def _remove_unfinished(folder: Path) -> None:
     """Removes what saves that broke off have left, and what is in the way of the next one."""
     for kind in ("networks", "resume", "best"):
         for path in (folder / kind).glob(f"*{WRITING}*"):
-            shutil.rmtree(path, ignore_errors=True)
+            if path.is_dir():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
 
 
 def mark_best(folder: Path, iteration: int) -> Path:

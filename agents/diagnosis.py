@@ -25,11 +25,12 @@ BATCHES = 16  # drawn until one of them shows the fault
 class NotFiniteError(ValueError):
     """Learning cannot go on; the message is for people."""
 
-    def __init__(self, file: Path, intact: str):
-        super().__init__(
-            f"{learner.MOST_SKIPPED} updates in a row had losses, gradients or weights that are not finite; {file} has "
-            f"the details, docs/troubleshooting.md the usual causes; {intact}"
-        )
+    def __init__(self, file: Path, run: Run, intact: str):
+        skipped = int(run.learning.skipped)
+        what = f"{skipped} updates in a row had losses, gradients or weights that are not finite"
+        if skipped < learner.MOST_SKIPPED:
+            what = "the network answered with something that is not finite in self-play"
+        super().__init__(f"{what}; {file} has the details, docs/troubleshooting.md the usual causes; {intact}")
 
 
 def write(folder: Path, run: Run, config: Config) -> Path:

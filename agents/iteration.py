@@ -51,6 +51,7 @@ class Played(NamedTuple):
     search_surprise: Array  # divergence of the improved policy from the network's, nats
     distinct: Array  # share of different positions among the iteration's rows of a device
     replay_rows: Array  # rows that can be drawn
+    broken_rows: Array  # rows in which the network or the search answered with something that is not finite
 
 
 class Learnt(NamedTuple):
@@ -216,6 +217,8 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
     searched = jnp.take_along_axis(after.rows.values, after.rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
     hopeless = completed & (searched < -config.resign) & ~after.rows.resigned
     result, raw = after.result[..., 0], after.rows.raw_value.astype(jnp.float32)
+    finite = lambda x: jnp.isfinite(x).reshape(*rows.done.shape, -1).all(-1)
+    answered = finite(rows.raw_value) & finite(rows.values) & finite(rows.policy)
     return Played(
         games=games,
         game_length=mesh.total(jnp.where(rows.done, rows.plies + 1, 0)) / games,
@@ -230,6 +233,7 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         search_surprise=of_learnt(rows.surprise.astype(jnp.float32)),
         distinct=mesh.mean(distinct_share(rows)),
         replay_rows=mesh.total(after.known),
+        broken_rows=mesh.total(~answered),
     )
 
 

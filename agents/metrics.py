@@ -23,6 +23,7 @@ from agents.lines import Lines
 METRICS = "metrics.jsonl"
 PROTO: Any = event_pb2  # makes its classes when it is imported
 BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
+BOARD_PATIENCE = 60.0  # seconds after one that failed, each try being a file of its own
 
 
 class Board:
@@ -34,9 +35,13 @@ class Board:
         self.folder, self.iteration, self.files = folder, iteration, 0
         self.writer: EventsWriter | None = None
         self.flushed = 0.0
+        self.failed: OSError | None = None
+        self.again = 0.0  # when it is tried once more
 
     def add(self, values: dict[str, float], iteration: int) -> None:
         """Raises OSError when the values are not written; they are then left out."""
+        if self.failed is not None and time.monotonic() < self.again:
+            raise self.failed
         try:
             writer = self.writer = self.writer or self._open()
             for name, value in values.items():
@@ -44,9 +49,11 @@ class Board:
             if time.monotonic() - self.flushed > BOARD_SECONDS:
                 self.flushed = time.monotonic()
                 writer.flush()
-        except OSError:
+        except OSError as error:
             self.close()
+            self.failed, self.again = error, time.monotonic() + BOARD_PATIENCE
             raise
+        self.failed = None
         self.iteration = iteration
 
     def _open(self) -> EventsWriter:
