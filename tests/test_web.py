@@ -22,6 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import envs
+import play
 from agents.serve import sessions as sessions_file
 from agents.serve import web
 from agents.serve.options import Options
@@ -468,9 +469,14 @@ def test_a_failing_search_is_told_and_others_go_on(house):
 # The command
 
 
-def command(*arguments, code="pass"):
-    run = [sys.executable, "-c", f"import sys; {code}; import play; play.main(sys.argv[1:])", *arguments]
-    return subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=120)
+def refused(capsys, *arguments) -> str:
+    """The one line with which play.py refuses its options."""
+    with pytest.raises(SystemExit) as stop:
+        play.main(["--no_open", "--port=0", *arguments])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    return said
 
 
 @pytest.mark.parametrize(
@@ -485,22 +491,19 @@ def command(*arguments, code="pass"):
         (["--nonsense"], "nonsense"),
     ],
 )
-def test_wrong_options_end_in_one_line(arguments, words):
-    done = command("--no_open", "--port=0", *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert len(done.stderr.strip().splitlines()) == 1
+def test_wrong_options_end_in_one_line(capsys, arguments, words):
+    assert words in refused(capsys, *arguments)
+
+
+def test_a_taken_port_is_named(capsys):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as door:
+        said = refused(capsys, "--env=tictactoe", f"--port={door.getsockname()[1]}")
+    assert "--port=0 takes a free port" in said
 
 
 def test_a_missing_extra_is_named():
-    done = command("--no_open", "--port=0", code="sys.modules['starlette'] = None; sys.modules['uvicorn'] = None")
+    code = "import sys; sys.modules['starlette'] = sys.modules['uvicorn'] = None; import play; play.main(['--no_open'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert "pip install -e '.[play]'" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
-
-
-def test_a_taken_port_is_named():
-    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as door:
-        done = command("--env=tictactoe", "--no_open", f"--port={door.getsockname()[1]}")
-    assert done.returncode == 2
-    assert "--port=0 takes a free port" in done.stderr

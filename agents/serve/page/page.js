@@ -264,7 +264,7 @@ function drawMarks(lit = nextCells()) {
       const held = cell.children.length > 2 && path.length === 0;
       dot.setAttribute("cx", box.x + box.width * (held ? 0.86 : 0.5));
       dot.setAttribute("cy", box.y + box.height * (held ? 0.14 : 0.5));
-      dot.setAttribute("r", svg().dataset.size * (held ? 0.08 : 0.11));
+      dot.setAttribute("r", svg().dataset.size * (held ? 0.08 : lit.size > 60 ? 0.06 : 0.11));
       marks.append(dot);
     }
   }
