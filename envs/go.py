@@ -735,7 +735,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         parse_action=lambda text: parse_point(text, size),
         to_record=lambda s: to_record(s, komi, ko),
         from_record=from_own_record,
-        about=f"Go on {size} lines: surround more than the other; stones without a free neighbour are taken, two passes end it.",
+        about=f"Go on {size} lines: the larger area wins; stones that lose their last free neighbour are taken.",
         seats=SEATS,
         cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
         label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",

@@ -154,7 +154,7 @@ def test_a_whole_game_of_evopawness(window, evopawness):
     assert "You are Black: choose a lit square." in text(window, "#turn-words")
     click_cell(window, "1,4")
     assert "Black soldier, asleep, 5 hp, 1 atk, step 1" in text(window, "#about-cell")
-    assert text(window, "#choices button") == "Wake up (3 mana)"
+    assert one(window, "#choices button").text.split("\n") == ["Wake up", "3 mana"]
     click_cell(window, "1,2")
     assert "1,2" in text(window, "#about-cell")
     one(window, "#choices button").click()

@@ -261,7 +261,7 @@ function drawMarks(lit = nextCells()) {
       dot.setAttribute("class", "dot");
       dot.setAttribute("cx", box.x + box.width / 2);
       // On a cell that holds something the dot is in the corner.
-      const held = cell.children.length > 2 && path.length === 0;
+      const held = cell.children.length > 2;
       dot.setAttribute("cx", box.x + box.width * (held ? 0.86 : 0.5));
       dot.setAttribute("cy", box.y + box.height * (held ? 0.14 : 0.5));
       dot.setAttribute("r", svg().dataset.size * (held ? 0.08 : lit.size > 60 ? 0.06 : 0.11));
@@ -330,7 +330,9 @@ function drawChoices() {
   choices.replaceChildren(...ways.map((way) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = way.label;
+    const [, words, more] = way.label.match(/^(.*?)(?: \((.*)\))?$/);
+    button.textContent = words;
+    if (more) button.append(Object.assign(document.createElement("small"), { className: "more", textContent: more }));
     button.dataset.action = way.action;
     const move = moves.get(way.action);
     if (move) {
@@ -378,6 +380,7 @@ function point(name, byTouch = false) {
   }
   touched = "";
   light();
+  $("about-cell").scrollIntoView({ block: "nearest" });
 }
 
 /** Whether a move is made by a button, as pointing at its one cell does not say what it does. */
@@ -542,7 +545,7 @@ function drawTurn() {
   let [head, words] = ["", ""];
   if (view.over) {
     head = resultWords();
-    words = view.resigned !== null ? `${seat(view.resigned)} resigned.` : view.status;
+    words = view.resigned !== null ? `${seat(view.resigned)} resigned.` : view.status !== head ? view.status : `After ${view.ply} moves.`;
   } else if (view.failure) {
     head = "That did not work";
     words = view.failure;
