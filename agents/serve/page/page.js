@@ -253,17 +253,17 @@ function drawMarks(lit = nextCells()) {
   if (shown) shown.changed.forEach((name) => outline(name, "will"));
   if (analysing && view.report && !shown) drawNumbers(marks);
   else {
+    const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
     for (const name of lit) {
       const cell = cellOf(name);
       if (!cell || cell.querySelector(".legal") || shown?.changed.includes(name)) continue;
       const box = shapeOf(cell).getBBox();
       const dot = document.createElementNS(SVG, "circle");
       dot.setAttribute("class", "dot");
-      dot.setAttribute("cx", box.x + box.width / 2);
       // On a cell that holds something the dot is in the corner.
       const held = cell.children.length > 2;
-      dot.setAttribute("cx", box.x + box.width * (held ? 0.86 : 0.5));
-      dot.setAttribute("cy", box.y + box.height * (held ? 0.14 : 0.5));
+      dot.setAttribute("cx", box.x + box.width * (held ? corner[0] : 0.5));
+      dot.setAttribute("cy", box.y + box.height * (held ? corner[1] : 0.5));
       dot.setAttribute("r", svg().dataset.size * (held ? 0.08 : lit.size > 60 ? 0.06 : 0.11));
       marks.append(dot);
     }
@@ -716,6 +716,7 @@ $("flip").onclick = () => {
   flipped = !flipped;
   $("flip").setAttribute("aria-pressed", String(flipped));
   $("board").classList.toggle("flipped", flipped);
+  drawMarks();
 };
 $("analyse").onclick = () => {
   if (analysing) {
