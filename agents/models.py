@@ -35,10 +35,12 @@ def find(path: Path) -> Path:
 
 @functools.lru_cache(maxsize=64)
 def shipped(game: Game) -> str | None:
-    """The folder in models/ with a network for exactly this game, if there is one."""
+    """The folder in models/ with a network for exactly this game, if there is one; short where that leads there."""
     folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
     path = next((path for path in folders if about(path)["config"].env == game.name), None)
-    return None if path is None else str(path)
+    if path is None:
+        return None
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def about(path: Path) -> dict[str, Any]:

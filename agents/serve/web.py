@@ -21,6 +21,7 @@ import os
 import re
 import socket
 import sys
+import threading
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
@@ -211,8 +212,9 @@ def make_house(options: Options, thinker: Thinker) -> House:
 
 
 def warm(house: House) -> None:
-    """Lets the thinker compile what the first moves need, while people look at the board."""
+    """Draws the board, then lets the thinker compile what the first moves need, while people look at it."""
     game = house.own
+    _ = look_at(game, game.init()).svg  # a first picture takes longer than those after it
     players = dict.fromkeys((house.opponents(game)[0], house.analyst(game)))
     state = game.init()
     for player in players:
@@ -239,7 +241,7 @@ def serve(options: Options) -> None:
     house = make_house(options, Thinker())
     with listen(options.host, options.port) as door:
         app = make_app(house)
-        warm(house)
+        threading.Thread(target=warm, args=(house,), daemon=True).start()
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"http://{host}:{door.getsockname()[1]}"
         print(f"{titles(house.own)[0]}: {address}   (Ctrl-C ends it)", flush=True)
