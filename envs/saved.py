@@ -1,0 +1,92 @@
+"""A game as a file: the position it began with and the names of its moves.
+
+    {"game": "tictactoe", "start": {"board": [0, 0, 0, 0, 0, 0, 0, 0, 0], "to_move": 1}, "moves": ["b2", "a1"]}
+
+`start` may be left out for the usual one, `moves` for none. A bare record of a position is a game without moves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from envs.game import Game, State
+
+NAMED_AT_MOST = 12  # legal moves in a message; more say less
+
+
+def action_of(game: Game, state: State, text: str) -> int:
+    """The code of a legal move by its name.
+
+    Raises:
+        ValueError: it names no move, or one that is not legal here; the message says what is.
+    """
+    legal = np.flatnonzero(game.mask(state))
+    if not len(legal):
+        raise ValueError(f"'{text}': the game is over")
+    try:
+        action = int(game.parse_action(text))
+    except ValueError as error:
+        raise ValueError(f"{error}; {legal_names(game, legal)}") from None
+    if action not in legal:
+        raise ValueError(f"'{text}' is not legal here; {legal_names(game, legal)}")
+    return action
+
+
+def legal_names(game: Game, legal: Sequence[int] | np.ndarray) -> str:
+    """`legal: a1, b2, ... (31 in all)`."""
+    names = [game.action_name(int(a)) for a in legal[:NAMED_AT_MOST]]
+    return "legal: " + ", ".join(names) + (f", ... ({len(legal)} in all)" if len(legal) > len(names) else "")
+
+
+def replay(game: Game, start: State, moves: Iterable[str]) -> tuple[list[State], list[int]]:
+    """All positions of a game, the first one included, and the codes of its moves.
+
+    Raises:
+        ValueError: a move that is not legal, with its number.
+    """
+    states, actions = [start], []
+    move = jax.jit(game.move)
+    for number, name in enumerate(moves, 1):
+        try:
+            actions.append(action_of(game, states[-1], name))
+        except ValueError as error:
+            raise ValueError(f"move {number}: {error}") from None
+        states.append(move(states[-1], actions[-1]))
+    return states, actions
+
+
+def to_file(game: Game, start: State, actions: Iterable[int]) -> str:
+    """The text of a file, one line."""
+    moves = [game.action_name(int(a)) for a in actions]
+    return json.dumps({"game": game.name, "start": game.to_record(start), "moves": moves}) + "\n"
+
+
+def from_file(game: Game, text: str) -> tuple[State, list[str]]:
+    """The first position of a file and its moves, not yet replayed.
+
+    Raises:
+        ValueError: broken JSON, another game, or a position that cannot occur.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"this is no JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise ValueError("want a JSON object: a game or the record of a position")
+    if not value.keys() & {"game", "start"}:
+        return game.from_record(value), []
+    if value.keys() - {"game", "start", "moves"}:
+        raise ValueError(f"the fields of a game are game, start and moves, not {', '.join(value)}")
+    if value.get("game", game.name) != game.name:
+        raise ValueError(f"this is a game of {value['game']}, not of {game.name}")
+    moves: Any = value.get("moves", [])
+    if not isinstance(moves, list) or not all(isinstance(name, str) for name in moves):
+        raise ValueError("moves: want a list of names")
+    if len(moves) > game.max_plies:
+        raise ValueError(f"moves: {len(moves)} are more than a game of {game.name} can have, {game.max_plies}")
+    return game.from_record(value["start"]) if "start" in value else game.init(), moves
