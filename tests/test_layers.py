@@ -35,6 +35,7 @@ ORDER = [
     "report",
     "cli",
     "export",
+    "serve",
 ]
 OURS = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path.is_dir() and any(path.glob("*.py")))}
 
