@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from agents import models, selection, tree_search
-from agents.evaluation import ILLEGAL, make_evaluate
+from agents.evaluation import ILLEGAL, Evaluate, make_evaluate
 from agents.network import make_network
 from agents.search import make_expand, make_leaf, make_search, root_edges
 from agents.selfplay import random_action
@@ -22,6 +22,8 @@ from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
 LOT = 1e-6
+# C_p of UCB1 in the survey of Browne et al. 2012, here with results in [-1, 1].
+EXPLORATION = 2**-0.5
 # Leaves that a minimax player may look at for one move; more would only seem to hang.
 MOST_LEAVES = 2_000_000
 
@@ -115,14 +117,8 @@ def uct_player(game: Game, num_simulations: int) -> Player:
     return Player(f"uct:{num_simulations}", act)
 
 
-def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Callable[[Array, Any], Edges]:
-    """MCTS without a network: UCB1 in the tree, one random play-out at each new node.
-
-    Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
-
-    Returns:
-        `think(key, states [B]) -> Edges` of the roots.
-    """
+def make_play_outs(game: Game) -> Evaluate:
+    """Values positions by one random game each; their actions have an order drawn by lot."""
 
     def play_out(key, states):
         def ply(carry):
@@ -140,6 +136,19 @@ def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> 
         mask = jax.vmap(game.mask)(states)
         return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
 
+    return evaluate
+
+
+def make_uct(game: Game, num_simulations: int, exploration: float = EXPLORATION) -> Callable[[Array, Any], Edges]:
+    """MCTS without a network: UCB1 in the tree, one random play-out at each new node.
+
+    Kocsis and Szepesvari 2006, with the constant of Browne et al. 2012.
+
+    Returns:
+        `think(key, states [B]) -> Edges` of the roots.
+    """
+
+    evaluate = make_play_outs(game)
     select = functools.partial(selection.ucb1, exploration=exploration)
     expand = make_expand(game, evaluate)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -64,6 +65,13 @@ def to_file(game: Game, start: State, actions: Iterable[int]) -> str:
     """The text of a file, one line."""
     moves = [game.action_name(int(a)) for a in actions]
     return json.dumps({"game": game.name, "start": game.to_record(start), "moves": moves}) + "\n"
+
+
+def write(path: Path, text: str) -> None:
+    """Writes a file, complete or not at all."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)
 
 
 def from_file(game: Game, text: str) -> tuple[State, list[str]]:
