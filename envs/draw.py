@@ -10,19 +10,19 @@ import html
 import io
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-import jax
 import numpy as np
 
 import envs
 from envs import saved
 from envs.game import Game, State
+from envs.pictures import PAPER
 
 KINDS = (".svg", ".png", ".gif")
-PAPER, INK = "#f7f3ea", "#4a443b"
+INK, LAST = "#4a443b", "#e8590c"  # of captions, and of the frame around the last move
 DRAWN_WIDTH = 480  # of a picture with a caption, whatever its own units
 LAST_FRAME = 3  # the end of a game stays that many times as long
 
@@ -30,7 +30,7 @@ LAST_FRAME = 3  # the end of a game stays that many times as long
 def random_moves(game: Game, start: State, plies: int, seed: int) -> list[str]:
     """Names of at most `plies` random legal moves; the game may end before."""
     rng, state, names = np.random.default_rng(seed), start, []
-    mask, move = jax.jit(game.mask), jax.jit(game.move)
+    mask, move = saved.compiled(game)
     while len(names) < plies and (legal := np.flatnonzero(mask(state))).size:
         action = int(rng.choice(legal))
         names.append(game.action_name(action))
@@ -64,6 +64,19 @@ def with_caption(svg: str, text: str) -> str:
 def _placed(attributes: str, width: float, height: float) -> str:
     rest = re.sub(r'\b(width|height|xmlns)="[^"]*"', "", attributes)
     return f'<svg x="0" y="0" width="{width:g}" height="{height:g}" {" ".join(rest.split())}>'
+
+
+def mark(svg: str, cells: Iterable[str]) -> str:
+    """The picture with a frame around these cells, drawn over all else."""
+    frames, width = [], size(svg)[0] / 130
+    for name in dict.fromkeys(cells):
+        start = svg.find(f'<g data-cell="{html.escape(name)}">')
+        shape = re.compile(r"<(rect|circle|polygon|path) ([^>]*)/>").search(svg, start)
+        if start >= 0 and shape is not None:
+            place = re.sub(r'\b(class|fill|stroke|opacity)(-\w+)?="[^"]*"', "", shape[2])
+            paint = f'fill="none" stroke="{LAST}" stroke-width="{width:g}"'
+            frames.append(f"<{shape[1]} {' '.join(place.split())} {paint}/>")
+    return svg.removesuffix("</svg>") + "".join(frames) + "</svg>"
 
 
 def describe(svg: str, last: str | None, ply: int) -> str:
@@ -110,11 +123,13 @@ def draw(game: Game, start: State, moves: Sequence[str], kind: str, width: int, 
     Raises:
         ValueError: an illegal move, or a library that is missing.
     """
-    states, _ = saved.replay(game, start, moves)
+    states, actions = saved.replay(game, start, moves)
     shown = range(len(states)) if kind == ".gif" else [len(states) - 1]
     pictures = []
     for ply in shown:
         svg = game.svg(states[ply])
+        if ply and game.cells is not None:
+            svg = mark(svg, game.cells(actions[ply - 1]))
         pictures.append(with_caption(svg, describe(svg, moves[ply - 1] if ply else None, ply)) if caption else svg)
     if kind == ".gif":
         return gif(pictures, width, seconds)

@@ -7,17 +7,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from envs.game import Game, State
+from envs.game import Array, Game, State
 
 NAMED_AT_MOST = 12  # legal moves in a message; more say less
+
+
+@functools.lru_cache(maxsize=16)
+def compiled(game: Game) -> tuple[Callable[[State], Array], Callable[[State, int], State]]:
+    """`mask` and `move` of a game for the host, compiled once."""
+    return jax.jit(game.mask), jax.jit(game.move)
 
 
 def action_of(game: Game, state: State, text: str) -> int:
@@ -26,7 +33,7 @@ def action_of(game: Game, state: State, text: str) -> int:
     Raises:
         ValueError: it names no move, or one that is not legal here; the message says what is.
     """
-    legal = np.flatnonzero(game.mask(state))
+    legal = np.flatnonzero(compiled(game)[0](state))
     if not len(legal):
         raise ValueError(f"'{text}': the game is over")
     try:
@@ -51,7 +58,7 @@ def replay(game: Game, start: State, moves: Iterable[str]) -> tuple[list[State],
         ValueError: a move that is not legal, with its number.
     """
     states, actions = [start], []
-    move = jax.jit(game.move)
+    move = compiled(game)[1]
     for number, name in enumerate(moves, 1):
         try:
             actions.append(action_of(game, states[-1], name))

@@ -1,7 +1,9 @@
 """Pictures of positions and games, as people ask for them."""
 
 import io
+import itertools
 import json
+import os
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -17,11 +19,16 @@ from envs import draw, saved
 ROOT = Path(__file__).parents[1]
 
 
-def call(*arguments, cwd):
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "JAX_PLATFORMS": "cpu"}
-    command = [sys.executable, "-m", "envs.draw", *arguments]
-    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, timeout=120)
-    return done.returncode, done.stdout, done.stderr
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """call(*arguments): the program with these arguments, in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["draw", *arguments])
+        draw.main()
+
+    return run
 
 
 def pixels(data):
@@ -57,6 +64,21 @@ def test_a_stone_is_drawn_where_it_lies():
     assert (after[20:52, 48:80] < 60).all(-1).any()
 
 
+def test_the_last_move_is_framed():
+    """The frame lies on the edges of the cell, in a colour that nothing else has, whatever the shape of the cell."""
+    for name, move, cells in (("tictactoe", "a3", 9), ("hex", "f6", 121), ("go:size=5", "C3", 25)):
+        game = envs.make(name)
+        states, (action,) = saved.replay(game, game.init(), [move])
+        svg = game.svg(states[-1])
+        assert svg.count("<g data-cell") == cells
+        framed, plain = (pixels(draw.png(x, 300)) for x in (draw.mark(svg, game.cells(action)), svg))
+        where = np.argwhere((framed != plain).any(-1))
+        assert len(where) > 50
+        assert (np.abs(framed[tuple(where.T)] - [0xE8, 0x59, 0x0C]).max(-1) < 8).sum() > 20
+        middle = (where.min(0) + where.max(0)) // 2
+        assert (framed[tuple(middle)] == plain[tuple(middle)]).all()
+
+
 def test_letters_are_drawn_with_fonts_that_come_along():
     """Without any fonts a picture of labels would be blank."""
     svg = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 40 40" width="40" height="40" font-family="sans-serif">'
@@ -65,36 +87,40 @@ def test_letters_are_drawn_with_fonts_that_come_along():
                 < 128).any()  # fmt: skip
 
 
-def test_an_animation_has_a_frame_for_every_position(tmp_path):
-    assert call("tictactoe", "--moves=b2 a1 c3", "--seconds=0.5", "--out=game.gif", cwd=tmp_path)[0] == 0
+def test_an_animation_has_a_frame_for_every_position(call, tmp_path):
+    call("tictactoe", "--moves=b2 a1 c3", "--seconds=0.5", "--out=game.gif")
     with Image.open(tmp_path / "game.gif") as film:
         frames = [(frame.info["duration"], np.asarray(frame.convert("RGB"))) for frame in ImageSequence.Iterator(film)]
     assert [time for time, _ in frames] == [500, 500, 500, 1500]
-    assert all((a != b).any() for (_, a), (_, b) in zip(frames, frames[1:], strict=False))
+    assert all((a != b).any() for (_, a), (_, b) in itertools.pairwise(frames))
 
 
-def test_a_saved_game_and_a_position_are_drawn(tmp_path):
+def test_a_saved_game_and_a_position_are_drawn(call, tmp_path):
     game = envs.make("tictactoe")
     (tmp_path / "game.json").write_text(saved.to_file(game, game.init(), [4, 0]))
     state = saved.replay(game, game.init(), ["b2", "a3"])[0][-1]
     (tmp_path / "position.json").write_text(json.dumps(game.to_record(state)))
     for name in ("game", "position"):
-        assert call("tictactoe", f"--record={name}.json", f"--out={name}.svg", cwd=tmp_path)[0] == 0
-        assert (tmp_path / f"{name}.svg").read_text() == game.svg(state)
+        call("tictactoe", f"--record={name}.json", f"--out={name}.svg")
+        text = (tmp_path / f"{name}.svg").read_text()
+        assert text == (draw.mark(game.svg(state), ["a3"]) if name == "game" else game.svg(state))
 
 
-def test_the_same_seed_draws_the_same_game(tmp_path):
+def test_the_same_seed_draws_the_same_game(call, tmp_path):
     for name, seed in (("a", 7), ("b", 7), ("c", 8)):
-        assert call("go:size=5", "--random_plies=9", f"--seed={seed}", f"--out={name}.svg", cwd=tmp_path)[0] == 0
+        call("go:size=5", "--random_plies=9", f"--seed={seed}", f"--out={name}.svg")
     a, b, c = ((tmp_path / f"{name}.svg").read_text() for name in "abc")
     assert a == b != c
 
 
 def test_captions_say_the_last_move(tmp_path):
     arguments = ["foq", "--moves=d5 f4", "--caption", "--out=new/foq.svg"]
-    assert call(*arguments, cwd=tmp_path) == (0, "", "")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "envs.draw", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     text = (tmp_path / "new/foq.svg").read_text()
-    assert "Flight of Queen, A to move · move 2: f4" in text
+    assert "Flight of Queen, White to move · move 2: f4" in text
     ElementTree.fromstring(text)
 
 

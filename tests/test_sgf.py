@@ -95,7 +95,7 @@ def test_a_mark_on_every_point_is_where_sgfmill_sees_it():
         ("nonsense", "SGF"),
         ("(;SZ[9]", "SGF"),
         ("(;SZ[nine])", "SGF"),
-        ("(;SZ[9]KM[nan])", "SGF: komi must be a finite number"),
+        ("(;SZ[9]KM[nan])", "SGF: not a number"),
         ("(;SZ[9]KM[much])", "SGF"),
         ("(;SZ[9];B[zz])", "SGF"),
         ("(;SZ[25];B[aa])", "SGF: a board of 25 lines; known are 5 to 19"),

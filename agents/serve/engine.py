@@ -11,8 +11,6 @@ import re
 import time
 from typing import Any, NamedTuple
 
-import jax
-
 import envs
 from agents import models
 from agents.players import game_of
@@ -20,6 +18,7 @@ from agents.serve import options as settings
 from agents.serve import sgf
 from agents.serve.mind import Mind, same_but_komi
 from agents.serve.options import Options
+from envs import saved
 from envs.game import Game, HistoryState
 
 FEWEST_MOVES_LEFT = 10  # time is kept for so many, however full the board is
@@ -102,7 +101,7 @@ class Engine:
         """
         self.plays_with = _spec_for(self.spec, game, asked=bool(self.options.opponent))
         self.game, self._mind = game, None
-        self.move, self.mask = jax.jit(game.move), jax.jit(game.mask)
+        self.mask, self.move = saved.compiled(game)
         record = game.to_record(game.init())
         self.size, self.komi = record["size"], record["komi"]
         self.clear()

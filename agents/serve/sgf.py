@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import numpy as np
 from sgfmill import sgf
 from sgfmill.sgf import Tree_node
 
@@ -50,8 +49,6 @@ def read(data: bytes) -> Kifu:
         first = COLOURS.index(root.get("PL")) if root.has_property("PL") else moves[0][0] if moves else 0
     except (ValueError, KeyError, RecursionError) as error:
         raise ValueError(f"SGF: {error}") from None
-    if komi is not None and not np.isfinite(komi):
-        raise ValueError(f"SGF: komi must be a finite number, not {komi}")
     number = lambda points: frozenset((size - 1 - row) * size + col for row, col in points)
     return Kifu(size, komi, (number(black), number(white)), first, moves)
 

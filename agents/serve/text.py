@@ -12,7 +12,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import jax
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -77,7 +76,7 @@ class Sitting:
         if self.spec != PEOPLE:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds)
         self.mind: Mind | None = None  # made when it is asked for a hint
-        self.move, self.mask = jax.jit(game.move), jax.jit(game.mask)
+        self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
 
     def begin(self, start: Any, names: list[str]) -> None:
