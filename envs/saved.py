@@ -1,8 +1,9 @@
 """A game as a file: the position it began with and the names of its moves.
 
-    {"game": "tictactoe", "start": {"board": [0, 0, 0, 0, 0, 0, 0, 0, 0], "to_move": 1}, "moves": ["b2", "a1"]}
+    {"format": "ripzero game 1", "game": "tictactoe", "actions": ["b2", "a1"], "position": {...}}
 
-`start` may be left out for the usual one, `moves` for none. A bare record of a position is a game without moves.
+`start`, a position, stands there where the game did not begin as usual; `resigned` is the player who gave up. The last
+`position` is for other programs. A bare record of a position is a game without moves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import numpy as np
 
 from envs.game import Array, Game, State
 
+FORMAT = "ripzero game 1"
+FIELDS = {"format", "game", "actions", "start", "resigned", "position"}
 NAMED_AT_MOST = 12  # legal moves in a message; more say less
 
 
@@ -68,10 +71,13 @@ def replay(game: Game, start: State, moves: Iterable[str]) -> tuple[list[State],
     return states, actions
 
 
-def to_file(game: Game, start: State, actions: Iterable[int]) -> str:
-    """The text of a file, one line."""
-    moves = [game.action_name(int(a)) for a in actions]
-    return json.dumps({"game": game.name, "start": game.to_record(start), "moves": moves}) + "\n"
+def to_file(game: Game, states: Sequence[State], actions: Sequence[int]) -> str:
+    """The text of a file, one line; `states` as `replay` gives them."""
+    record: dict[str, Any] = {"format": FORMAT, "game": game.name, "actions": [game.action_name(a) for a in actions]}
+    start = game.to_record(states[0])
+    if start != game.to_record(game.init()):
+        record["start"] = start
+    return json.dumps(record | {"position": game.to_record(states[-1])}) + "\n"
 
 
 def write(path: Path, text: str) -> None:
@@ -93,15 +99,17 @@ def from_file(game: Game, text: str) -> tuple[State, list[str]]:
         raise ValueError(f"this is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError("want a JSON object: a game or the record of a position")
-    if not value.keys() & {"game", "start"}:
+    if not value.keys() & {"format", "game", "actions", "start"}:
         return game.from_record(value), []
-    if value.keys() - {"game", "start", "moves"}:
-        raise ValueError(f"the fields of a game are game, start and moves, not {', '.join(value)}")
+    if value.keys() - FIELDS:
+        raise ValueError(f"the fields of a game are {', '.join(sorted(FIELDS))}, not {', '.join(value)}")
+    if value.get("format", FORMAT) != FORMAT:
+        raise ValueError(f"format: want '{FORMAT}', not {value['format']!r}")
     if value.get("game", game.name) != game.name:
         raise ValueError(f"this is a game of {value['game']}, not of {game.name}")
-    moves: Any = value.get("moves", [])
-    if not isinstance(moves, list) or not all(isinstance(name, str) for name in moves):
-        raise ValueError("moves: want a list of names")
-    if len(moves) > game.max_plies:
-        raise ValueError(f"moves: {len(moves)} are more than a game of {game.name} can have, {game.max_plies}")
-    return game.from_record(value["start"]) if "start" in value else game.init(), moves
+    actions: Any = value.get("actions", [])
+    if not isinstance(actions, list) or not all(isinstance(name, str) for name in actions):
+        raise ValueError("actions: want a list of names")
+    if len(actions) > game.max_plies:
+        raise ValueError(f"actions: {len(actions)} are more than a game of {game.name} can have, {game.max_plies}")
+    return game.from_record(value["start"]) if "start" in value else game.init(), actions

@@ -97,8 +97,9 @@ def test_an_animation_has_a_frame_for_every_position(call, tmp_path):
 
 def test_a_saved_game_and_a_position_are_drawn(call, tmp_path):
     game = envs.make("tictactoe")
-    (tmp_path / "game.json").write_text(saved.to_file(game, game.init(), [4, 0]))
-    state = saved.replay(game, game.init(), ["b2", "a3"])[0][-1]
+    states, actions = saved.replay(game, game.init(), ["b2", "a3"])
+    state = states[-1]
+    (tmp_path / "game.json").write_text(saved.to_file(game, states, actions))
     (tmp_path / "position.json").write_text(json.dumps(game.to_record(state)))
     for name in ("game", "position"):
         call("tictactoe", f"--record={name}.json", f"--out={name}.svg")
@@ -158,10 +159,14 @@ def test_bad_input_is_one_line(arguments, words, tmp_path, monkeypatch, capsys):
         ("[" * 100_000, "this is no JSON"),
         ("[]", "want a JSON object"),
         ('{"game": "foq"}', "a game of foq, not of tictactoe"),
-        ('{"moves": "b2", "game": "tictactoe"}', "want a list of names"),
-        ('{"game": "tictactoe", "moves": ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "c3"]}', "more than a"),
-        ('{"game": "tictactoe", "start": {}, "mood": 1}', "the fields of a game are game, start and moves"),
+        ('{"actions": "b2", "game": "tictactoe"}', "want a list of names"),
+        (
+            '{"game": "tictactoe", "actions": ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "c3"]}',
+            "more than a",
+        ),
+        ('{"game": "tictactoe", "start": {}, "mood": 1}', "the fields of a game are actions, format, game"),
         ('{"game": "tictactoe", "start": {"board": 3}}', "tictactoe record"),
+        ('{"format": "chess"}', "format: want 'ripzero game 1', not 'chess'"),
         ('{"board": 3}', "tictactoe record"),
     ],
 )
@@ -175,7 +180,7 @@ def test_games_come_back_from_their_files(name):
     game = envs.make(name)
     start = game.init()
     states, actions = saved.replay(game, start, draw.random_moves(game, start, 6, seed=2))
-    first, names = saved.from_file(game, saved.to_file(game, start, actions))
+    first, names = saved.from_file(game, saved.to_file(game, states, actions))
     again, same = saved.replay(game, first, names)
     assert same == actions
     assert game.to_record(again[-1]) == game.to_record(states[-1])

@@ -11,11 +11,10 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
-from agents import analysis, models, selection, tree_search
+from agents import analysis, models, tree_search
 from agents.analysis import Analyst
 from agents.network import make_network
-from agents.players import EXPLORATION, game_of, make_play_outs, make_player
-from agents.search import make_expand, make_leaf
+from agents.players import game_of, make_player, uct_forest
 from envs.game import Game
 
 ROOM = 2**14  # positions that a tree remembers
@@ -44,29 +43,8 @@ def same_but_komi(a: str, b: str) -> bool:
 
 
 def uct_analyst(game: Game) -> Analyst:
-    """The same for MCTS without a network, as in `players.make_uct`; for two players it carries proofs."""
-    evaluate = make_play_outs(game)
-    expand = make_expand(game, evaluate)
-    select = lambda edges: selection.ucb1(selection.prune(edges), exploration=EXPLORATION)
-
-    def begin(weights, key, state):
-        states = jax.tree.map(lambda x: jnp.asarray(x)[None], state)
-        root = make_leaf(game, states, *evaluate(weights, key, states))
-        return tree_search.plant(root, states, ROOM, proofs=game.num_players == 2)
-
-    def think(weights, key, tree):
-        return tree_search.search(weights, key, tree, expand, select, select, UCT_STEP)
-
-    return Analyst(
-        game=game,
-        step=UCT_STEP,
-        room=ROOM,
-        begin=jax.jit(begin),
-        think=jax.jit(think, donate_argnums=2),
-        follow=jax.jit(lambda tree, action: tree_search.follow(tree, jnp.broadcast_to(action, (1,)))),
-        codes=lambda tree: jnp.arange(game.num_actions)[None, None],
-        states=lambda tree: tree.states,
-    )
+    """The same for MCTS without a network."""
+    return analysis.from_forest(game, uct_forest(game, UCT_STEP), UCT_STEP, room=ROOM)
 
 
 class Mind:

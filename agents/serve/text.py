@@ -195,7 +195,7 @@ def save(sitting: Sitting, arguments: list[str]) -> None:
         moves = list(zip(players, sitting.actions, strict=False))
         text = _sgf().write(sitting.game, sitting.states[0], moves)
     else:
-        text = saved.to_file(sitting.game, sitting.states[0], sitting.actions)
+        text = saved.to_file(sitting.game, sitting.states, sitting.actions)
     saved.write(path, text)
     sitting.say(f"saved {len(sitting.actions)} moves in {path}")
 
