@@ -30,6 +30,7 @@ ORDER = [
     "players",
     "solved",
     "arena",
+    "host_match",
     "ratings",
     "tables",
     "report",
