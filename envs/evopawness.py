@@ -607,7 +607,7 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         from_record=lambda record: from_record(record, max_plies),
         to_view=np.stack([same, flip_actions()]),
         evaluate=lambda s: strength(s, max_plies),
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=action_cells,
         label=action_label,
