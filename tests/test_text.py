@@ -110,7 +110,7 @@ def test_games_are_saved_and_loaded(sit, tmp_path):
 def test_go_is_saved_as_sgf(sit, tmp_path):
     sit("--env=go:size=5 --opponent=person", "c3", "D4", "pass", f"save {tmp_path}/game.sgf")
     text = (tmp_path / "game.sgf").read_text()
-    assert text.replace("\n", "").endswith(";B[cc];W[db];B[])")
+    assert text.replace("\n", "").endswith((";B[cc];W[db];B[])", ";B[cc];W[db];B[tt])"))
     printed = sit("--env=go:size=5 --opponent=person", f"load {tmp_path}/game.sgf", "moves")
     assert "played: C3 D4 pass" in printed
     printed = sit("--env=tictactoe --opponent=person", f"save {tmp_path}/other.sgf")

@@ -17,7 +17,7 @@ from typing import Any
 import envs
 from agents import checkpoint, models
 from agents.serve.options import UNTRAINED, Options, opponent
-from agents.serve.positions import changed, look_at, seats, titles
+from agents.serve.positions import changed, look_at, seats, titles, way
 from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
 from envs.game import Game
 
@@ -63,9 +63,10 @@ class House:
         """Players that can be chosen by name, the default first; networks are those named on the command line, under
         runs/ and in models/."""
         found = [*([opponent(self.options, game)] if game is self.own else []), models.shipped(game), *_runs(game.name)]
+        found += [UNTRAINED, "uct:100", "uct:2000"]
         if game.evaluate is not None and game.num_players == 2:
             found.append("greedy")
-        found += [UNTRAINED, "uct:100", "uct:2000", "random", PERSON]
+        found += ["random", PERSON]
         return list(dict.fromkeys(name for name in found if name))
 
     def player(self, game: Game, name: Any) -> str:
@@ -372,8 +373,8 @@ class Session:
         last = None
         if self.actions:
             before = self.positions[-2]
-            way = next(way for way, code in zip(before.ways, before.legal, strict=True) if code == self.actions[-1])
-            last = {"action": way.action, "cells": way.cells, "changed": changed(before, now)}
+            made = way(game, self.actions[-1])
+            last = {"action": made.action, "cells": made.cells, "changed": changed(before, now)}
         return {
             "id": self.id,
             "game": game.name,
@@ -389,9 +390,9 @@ class Session:
             "resigned": self.resigned,
             "status": now.status,
             "svg": now.svg,
-            "legal": [] if self.over else [dataclasses.asdict(way) for way in now.ways],
+            "legal": [] if self.over else [dataclasses.asdict(one) for one in now.ways],
             "history": [
-                {"action": game.action_name(a), "player": player}
+                {"action": game.action_name(a), "words": way(game, a).words, "player": player}
                 for a, player in zip(self.actions, movers, strict=False)
             ],
             "last": last,
@@ -537,10 +538,11 @@ class Sessions:
         return session
 
     def players(self, game: Game, request: dict[str, Any]) -> list[str]:
-        """Players by seat; by default a person against the best opponent there is."""
+        """Players by seat; by default a person, who begins, against the best opponent there is."""
         players = request.get("players")
-        if players is None:
-            players = [PERSON] + [self.house.opponents(game)[0]] * (game.num_players - 1)
+        if players is None:  # a newcomer begins
+            begins = look_at(game, game.init()).player
+            players = [PERSON if i == begins else self.house.opponents(game)[0] for i in range(game.num_players)]
         if not isinstance(players, list) or len(players) != game.num_players:
             raise Refused(400, f"players: want a list of {game.num_players}")
         return [self.house.player(game, name) for name in players]
