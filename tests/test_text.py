@@ -198,3 +198,32 @@ def test_the_program_ends_with_its_input():
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.count(PROMPT.encode()) == 3
     assert b"\x1b" not in done.stdout
+
+
+def documented(ui):
+    """The options of every such program in docs/playing.md, on a small board and against a quick player."""
+    text = (ROOT / "docs/playing.md").read_text().replace("size=9", "size=5")
+    text = re.sub(r"uct:\d+", "random", text) if ui == "text" else text
+    return re.findall(rf"python play\.py (\S*--env=\S+ --ui={ui}\b[^#\n]*)", text)
+
+
+@pytest.mark.parametrize("options", documented("text"))
+def test_commands_of_the_document(sit, options):
+    printed = sit(options.replace("--ui=text", ""), "quit")
+    assert (" moves\n" in printed) == ("--seat=0" in options)  # the result of a whole game
+    assert (PROMPT in printed) == ("--seat=0" not in options)
+
+
+@pytest.mark.parametrize("options", documented("gtp"))
+def test_gtp_commands_of_the_document(options):
+    from agents import cli
+    from agents.serve.engine import Engine
+    from agents.serve.options import Options
+
+    parsed = cli.parse(Options, options.split())
+    assert Engine(parsed, envs.make(parsed.env)).size == 5
+
+
+def test_the_document_has_both():
+    assert len(documented("text")) >= 5
+    assert len(documented("gtp")) == 2
