@@ -16,9 +16,11 @@ from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from agents.config import Config
 from agents.network import make_network
+from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
+SHIPPED = Path(__file__).parents[1] / "models"
 
 
 def find(path: Path) -> Path:
@@ -28,6 +30,13 @@ def find(path: Path) -> Path:
         CheckpointError: there is none.
     """
     return path if (path / FILE).is_file() else checkpoint.find(path, "networks")
+
+
+def shipped(game: Game) -> str | None:
+    """The folder in models/ with a network for exactly this game, if there is one."""
+    folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
+    path = next((path for path in folders if about(path)["config"].env == game.name), None)
+    return None if path is None else str(path)
 
 
 def about(path: Path) -> dict[str, Any]:

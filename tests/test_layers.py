@@ -44,6 +44,7 @@ ORDER = [
     "cli",
     "export",
     "report",
+    "serve",
 ]
 OURS = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path.is_dir() and any(path.glob("*.py")))}
 
