@@ -16,10 +16,19 @@ from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
 from agents.generations import value_greedy
 from agents.network import make_network
-from agents.search import make_expand, make_leaf, make_search, root_edges
+from agents.search import (
+    Forest,
+    make_expand,
+    make_leaf,
+    make_search,
+    make_trees,
+    over_slots,
+    root_edges,
+    tree_slots,
+)
 from agents.selfplay import random_action
 from agents.slots import legal_slots
-from agents.tree_search import Edges
+from agents.tree_search import ROOT, Edges
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -122,22 +131,35 @@ def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = Tr
 
 def uct_player(game: Game, num_simulations: int) -> Player:
     """MCTS without a network plays the most visited move, see `make_uct`."""
-    think = make_uct(game, num_simulations)
+    forest = uct_forest(game, num_simulations)
 
     def act(weights, key, states, plies):
-        edges = think(key, states)
-        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges))
+        root_key, search_key = jax.random.split(key)
+        tree = forest.plant(weights, root_key, states, num_simulations + 1)
+        edge, _, tree = forest.think(weights, search_key, tree, plies, False)
+        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
+        return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0]
 
     return Player(f"uct:{num_simulations}", act)
 
 
-def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Callable[[Array, Any], Edges]:
-    """MCTS without a network: UCB1 in the tree, one random play-out at each new node.
+def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
+    """`think(key, states [B]) -> Edges` of the roots of MCTS without a network."""
+    forest = uct_forest(game, num_simulations)
+
+    def think(key, states):
+        root_key, search_key = jax.random.split(key)
+        tree = forest.plant({}, root_key, states, num_simulations + 1)
+        return root_edges(forest.think({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2])
+
+    return think
+
+
+def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Forest:
+    """MCTS without a network as trees that grow by `num_simulations` at a time: UCB1 in the tree, one random play-out
+    at each new node. It plays the most visited move and is without weights, plies and noise.
 
     Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
-
-    Returns:
-        `think(key, states [B]) -> Edges` of the roots.
     """
 
     def play_out(key, states):
@@ -157,15 +179,21 @@ def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> 
         return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
 
     select = functools.partial(selection.ucb1, exploration=exploration)
+    num_slots = tree_slots(game, Config())
     expand = make_expand(game, evaluate)
+    below = expand if num_slots is None else over_slots(game, expand, num_slots)
 
-    def think(key, states):
-        root_key, search_key = jax.random.split(key)
-        root = make_leaf(game, states, *evaluate({}, root_key, states))
-        tree = tree_search.plant(root, states, num_simulations + 1)
-        return root_edges(tree_search.search({}, search_key, tree, expand, select, select, num_simulations))
+    def think(weights, key, tree, plies, explore):
+        del plies, explore
+        tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
+        edges = root_edges(tree)
+        share = edges.visits / jnp.maximum(edges.visits.sum(-1, keepdims=True), 1)
+        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
 
-    return think
+    def root(weights, key, states):
+        return make_leaf(game, states, *evaluate(weights, key, states))
+
+    return make_trees(game, root, think, num_slots)
 
 
 def minimax_player(game: Game, depth: int) -> Player:

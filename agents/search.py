@@ -103,13 +103,38 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry))
     run = _gumbel if config.search == "gumbel" else _puct
 
+    def root(weights: Any, key: Array, states: Any) -> Leaf:
+        return make_leaf(game, states, *evaluate_root(weights, key, states))
+
+    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
+        def draw(sample, key):
+            """Drawn for all codes, so that trees over slots see the same."""
+            drawn = sample(key, (len(tree.size), game.num_actions))
+            return drawn if num_slots is None else at_slots(drawn, forest.codes(tree)[:, ROOT])
+
+        below = expand if num_slots is None else over_slots(game, expand, num_slots)
+        return run(weights, key, tree, below, draw, plies, config, explore)
+
+    forest = make_trees(game, root, think, num_slots, config.proofs)
+    return forest
+
+
+def make_trees(
+    game: Game,
+    root: Callable[[Any, Array, Any], Leaf],
+    think: Callable[..., tuple[Array, Array, Tree]],
+    num_slots: int | None,
+    proofs: bool = False,
+) -> Forest:
+    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`, see `Forest`."""
+
     def plant(weights: Any, key: Array, states: Any, room: int) -> Tree:
-        root = make_leaf(game, states, *evaluate_root(weights, key, states))
+        leaf = root(weights, key, states)
         if num_slots is None:
-            return tree_search.plant(root, states, room, config.proofs)
+            return tree_search.plant(leaf, states, room, proofs)
         slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
-        root = root._replace(logits=at_slots(root.logits, slots, ILLEGAL))
-        return tree_search.plant(root, (states, slots.astype(jnp.int16)), room, config.proofs)
+        leaf = leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL))
+        return tree_search.plant(leaf, (states, slots.astype(jnp.int16)), room, proofs)
 
     def codes(tree: Tree) -> Array:
         return jnp.arange(game.num_actions)[None, None] if num_slots is None else tree.states[1].astype(jnp.int32)
