@@ -537,10 +537,11 @@ class Sessions:
         return session
 
     def players(self, game: Game, request: dict[str, Any]) -> list[str]:
-        """Players by seat; by default a person against the best opponent there is."""
+        """Players by seat; by default a person, who begins, against the best opponent there is."""
         players = request.get("players")
-        if players is None:
-            players = [PERSON] + [self.house.opponents(game)[0]] * (game.num_players - 1)
+        if players is None:  # a newcomer begins
+            begins = look_at(game, game.init()).player
+            players = [PERSON if i == begins else self.house.opponents(game)[0] for i in range(game.num_players)]
         if not isinstance(players, list) or len(players) != game.num_players:
             raise Refused(400, f"players: want a list of {game.num_players}")
         return [self.house.player(game, name) for name in players]

@@ -38,7 +38,7 @@ from starlette.routing import Route
 import envs
 from agents.players import make_player
 from agents.serve.options import Options, loopback, opponent
-from agents.serve.positions import titles
+from agents.serve.positions import look_at, seats, titles
 from agents.serve.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
 from agents.serve.thinker import Job, Thinker, searches
 
@@ -93,8 +93,8 @@ def make_app(house: House) -> Starlette:
         there = dict.fromkeys((house.own.name, *(envs.make(name).name for name in envs.list())))
         chosen = [house.game(name) for name in there]
         return [
-            {"game": game.name, "title": titles(game)[0], "players": game.num_players,
-             "opponents": house.opponents(game)}
+            {"game": game.name, "title": titles(game)[0], "seats": seats(game), "opponents": house.opponents(game),
+             "begins": look_at(game, game.init()).player}
             for game in chosen
         ]  # fmt: skip
 
