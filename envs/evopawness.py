@@ -388,6 +388,7 @@ def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
     return "\n".join([columns, *rows, f"{_status(s, max_plies)}; {mana}"])
 
 
+INKS = ("#a3211a", "#20242a", "#24528f")  # of hp, atk and step
 KINDS = ("", "soldier, asleep", "soldier", "knight", "rook", "bishop", "queen", "king")  # by kind
 
 
@@ -415,10 +416,10 @@ def action_label(action: int) -> str:
         return "{} to {}".format(*action_cells(action))
     cost, hp, atk, steps, _ = (int(x) for x in EFFECTS[k])
     if k == 0:
-        return f"Wake up for {cost} mana"
+        return f"Wake up ({cost} mana)"
     gains = f"{hp} hp, +{atk} atk" + (f", +{steps} step" if steps else "")
     gains = gains if k < 4 else f"11 hp from a rook, {QUEEN_HP_FROM_BISHOP} from a bishop, +{atk} atk"
-    return f"Promote to {KINDS[k + 2]} for {cost} mana: {gains}"
+    return f"Promote to {KINDS[k + 2]} ({cost} mana: {gains})"
 
 
 def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: int) -> tuple[str, str]:
@@ -430,7 +431,7 @@ def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: in
     disc = pictures.disc(middle, top + cell * 0.38, cell * 0.31, f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"')
     glyph = pictures.text(middle, top + cell * 0.54, cell * 0.46, f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e", f'fill="{ink}"')
     out = f'<g opacity="{0.5 if kind == SLEEPER else 1}">{disc}{glyph}</g>'
-    for value, place, colour in zip(numbers, (0.2, 0.53, 0.8), ("#a3211a", "#20242a", "#24528f"), strict=True):
+    for value, place, colour in zip(numbers, (0.2, 0.53, 0.8), INKS, strict=True):
         paint = f'font-weight="bold" fill="{colour}"'
         out += pictures.text(left + cell * place, top + cell * 0.94, cell * 0.23, value, paint)
     return out, "{} {}, {} hp, {} atk, step {}".format(SEATS[side], KINDS[kind], *numbers)
@@ -465,6 +466,9 @@ def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
         weight = "bold" if notes[i] else "normal"
         paint = f'class="label" fill="{pictures.LABEL}" font-weight="{weight}"'
         out.append(pictures.text(edge + side / 2, y, cell * 0.27, words, paint))
+    for place, (word, colour) in enumerate(zip(("hp", "atk", "step"), INKS, strict=True)):
+        paint = f'font-weight="bold" fill="{colour}"'
+        out.append(pictures.text(width - cell * (1.3, 0.85, 0.35)[place], edge * 0.65, cell * 0.23, word, paint))
     for i in range(SIDE):
         out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.25, i))
         out.append(pictures.label(edge + (i + 0.5) * cell, edge + side + edge * 0.7, cell * 0.25, i))

@@ -66,10 +66,11 @@ class Game:
     about: str = ""  # "Title: the rules in one sentence", for people
     seats: tuple[str, ...] = ()  # what the players are called; by default A, B, C, ...
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
-    label: Callable[[int], str] | None = None  # words on the button of an action; by default its name
+    label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
 
     # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions with the same
-    # cells, or with none, are buttons; a game without `cells` is played with buttons alone.
+    # cells, or with none, are buttons; a game without `cells` is played with buttons alone. What a label says in
+    # brackets at its end is left out in lists of moves.
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:

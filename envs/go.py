@@ -738,7 +738,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         about=__doc__.splitlines()[0],
         seats=SEATS,
         cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
-        label=lambda action: point_name(int(action), size).capitalize(),
+        label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",
         remember=remember,
     )
     return game if history == 1 else with_history(game, history, _observe_history)

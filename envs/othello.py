@@ -306,5 +306,5 @@ def make() -> Game:
         about=__doc__.splitlines()[0],
         seats=SEATS,
         cells=lambda action: (NAMES[int(action)],) if int(action) != PASS else (),
-        label=lambda action: NAMES[int(action)].capitalize(),
+        label=lambda action: NAMES[int(action)] if int(action) != PASS else "Pass",
     )

@@ -89,10 +89,9 @@ def settled(driver: webdriver.Chrome) -> dict:
 
 def click_cell(driver: webdriver.Chrome, name: str) -> None:
     """A click of the mouse in the middle of a cell."""
-    place = driver.execute_script(
-        "const b = shapeOf(cellOf(arguments[0])).getBoundingClientRect(); return [b.x + b.width / 2, b.y + b.height / 2]",
-        name,
-    )
+    box = "const b = shapeOf(cellOf(arguments[0])).getBoundingClientRect();"
+    place = driver.execute_script(f"{box} return [b.x + b.width / 2, b.y + b.height / 2]", name)
     for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-        event = {"type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1}
-        driver.execute_cdp_cmd("Input.dispatchMouseEvent", event if kind != "mouseMoved" else event | {"button": "none"})
+        button = "none" if kind == "mouseMoved" else "left"
+        event = {"type": kind, "x": place[0], "y": place[1], "button": button, "clickCount": 1}
+        driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)

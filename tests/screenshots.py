@@ -58,16 +58,18 @@ def take(shot: Shot, folder: Path) -> None:
             one(driver, "#analyse").click()
             wait(driver, lambda: "simulations" in text(driver, "#verdict"), "an analysis")
             settled(driver)
+        settled(driver)
+        driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 2, "y": 2})
         if shot.preview:
-            driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 2, "y": 2})
             way = settled(driver)["legal"][len(settled(driver)["legal"]) // 2]
             driver.execute_script("preview(view.legal.find((way) => way.action === arguments[0]))", way["action"])
             wait(driver, lambda: driver.execute_script("return shown !== null"), "a preview")
+        settled(driver)
         driver.execute_script("document.activeElement.blur()")
         time.sleep(0.4)
         picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
     file = folder / f"{shot.name}.png"
-    for colours in (128, 64, 32):
+    for colours in (256, 128, 64, 32):
         picture.quantize(colours, dither=Image.Dither.NONE).save(file, optimize=True)
         if file.stat().st_size <= LARGEST:
             break

@@ -26,6 +26,13 @@ class Way:
     cells: tuple[str, ...]
     label: str
 
+    @property
+    def words(self) -> str:
+        """The move in a list: its label in short, with its cell where that does not say which."""
+        short = re.sub(r" \(.*\)$", "", self.label)
+        told = self.label == self.action or all(cell in short for cell in self.cells)
+        return short if told else f"{self.cells[0]} {short.lower()}"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Position:
@@ -50,9 +57,7 @@ class Position:
 
     @functools.cached_property
     def ways(self) -> tuple[Way, ...]:
-        game = self.game
-        cells, label = game.cells or (lambda action: ()), game.label or game.action_name
-        return tuple(Way(game.action_name(a), cells(a), label(a)) for a in self.legal)
+        return tuple(way(self.game, action) for action in self.legal)
 
     @functools.cached_property
     def picture(self) -> dict[str, str]:
@@ -61,6 +66,11 @@ class Position:
 
     def after(self, action: int) -> Position:
         return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
+
+
+def way(game: Game, action: int) -> Way:
+    cells, label = game.cells or (lambda action: ()), game.label or game.action_name
+    return Way(game.action_name(action), cells(action), label(action))
 
 
 @functools.lru_cache(maxsize=64)

@@ -372,8 +372,8 @@ class Session:
         last = None
         if self.actions:
             before = self.positions[-2]
-            way = next(way for way, code in zip(before.ways, before.legal, strict=True) if code == self.actions[-1])
-            last = {"action": way.action, "cells": way.cells, "changed": changed(before, now)}
+            made = way(game, self.actions[-1])
+            last = {"action": made.action, "cells": made.cells, "changed": changed(before, now)}
         return {
             "id": self.id,
             "game": game.name,
@@ -389,9 +389,9 @@ class Session:
             "resigned": self.resigned,
             "status": now.status,
             "svg": now.svg,
-            "legal": [] if self.over else [dataclasses.asdict(way) for way in now.ways],
+            "legal": [] if self.over else [dataclasses.asdict(one) for one in now.ways],
             "history": [
-                {"action": game.action_name(a), "player": player}
+                {"action": game.action_name(a), "words": way(game, a).words, "player": player}
                 for a, player in zip(self.actions, movers, strict=False)
             ],
             "last": last,

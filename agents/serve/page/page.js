@@ -122,7 +122,7 @@ function opponentName(name) {
 function announce(before) {
   const last = view.history.at(-1);
   const words = [];
-  if (last && before && before.ply < view.ply) words.push(`${seat(last.player)} played ${last.action}.`);
+  if (last && before && before.ply < view.ply) words.push(`${seat(last.player)} played ${last.words}.`);
   words.push(view.over ? resultWords() : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
   $("say").textContent = words.join(" ");
 }
@@ -170,7 +170,7 @@ function drawBoard() {
   picture.style.fontSize = `${sizes[sizes.length >> 1] || 16}px`;
   picture.dataset.size = sizes[sizes.length >> 1] || 16;
   const [, , width, height] = (picture.getAttribute("viewBox") || "0 0 1 1").split(/\s+/).map(Number);
-  picture.style.maxWidth = `calc((100dvh - 10rem) * ${width / height})`;
+  picture.style.maxWidth = `calc((100dvh - 10.75rem) * ${width / height})`;
   const marks = document.createElementNS(SVG, "g");
   marks.setAttribute("class", "marks");
   marks.setAttribute("aria-hidden", "true");
@@ -277,7 +277,7 @@ function drawNumbers(marks) {
     const share = overlay === "value" ? (move.value + 1) / 2 : overlay === "visits" ? move.visits / total : move.prior;
     const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(share * 100));
     const plate = document.createElementNS(SVG, "circle");
-    plate.setAttribute("class", "plate");
+    plate.setAttribute("class", move === view.report.moves[0] ? "plate best" : "plate");
     plate.setAttribute("cx", x);
     plate.setAttribute("cy", y);
     plate.setAttribute("r", size * 0.34);
@@ -616,7 +616,7 @@ function drawGraph() {
   const known = view.values.filter(Boolean).length;
   $("graph").hidden = known < 2;
   if (known < 2) return;
-  const [width, height, last] = [320, 96, Math.max(1, view.values.length - 1)];
+  const [width, height, last] = [320, 80, Math.max(1, view.values.length - 1)];
   const picture = document.createElementNS(SVG, "svg");
   picture.setAttribute("viewBox", `-2 -4 ${width + 4} ${height + 8}`);
   picture.setAttribute("role", "img");
@@ -658,7 +658,7 @@ function drawGraph() {
 function drawMoves() {
   $("moves").replaceChildren(...view.history.map((move, ply) => {
     const item = document.createElement("li");
-    item.append(Object.assign(document.createElement("small"), { textContent: `${ply + 1}` }), Object.assign(document.createElement("b"), { textContent: move.action }));
+    item.append(Object.assign(document.createElement("small"), { textContent: `${ply + 1}` }), Object.assign(document.createElement("b"), { textContent: move.words }));
     item.title = `${seat(move.player)} played ${move.action}`;
     if (ply === view.ply - 1) item.className = "now";
     return item;
@@ -676,7 +676,7 @@ function drawReview() {
   if (!marked.length) return;
   const list = document.createElement("ul");
   list.replaceChildren(...marked.map((move) => Object.assign(document.createElement("li"), {
-    textContent: `${move.ply + 1}. ${seat(view.history[move.ply].player)} ${move.action}: ${move.mark}, ${Math.round(move.drop * 100)} % lost; ${move.best} was better`,
+    textContent: `${move.ply + 1}. ${seat(view.history[move.ply].player)} ${view.history[move.ply].words}: ${move.mark}, ${Math.round(move.drop * 100)} % lost; ${move.best} was better`,
   })));
   words.append(list);
 }
