@@ -95,3 +95,14 @@ def click_cell(driver: webdriver.Chrome, name: str) -> None:
         button = "none" if kind == "mouseMoved" else "left"
         event = {"type": kind, "x": place[0], "y": place[1], "button": button, "clickCount": 1}
         driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+
+
+def make(driver: webdriver.Chrome, way: dict) -> None:
+    """Makes a move by mouse: its cells one after another, then its button if it shares them with other moves."""
+    before = settled(driver)
+    for cell in way["cells"]:
+        click_cell(driver, cell)
+    same = [other for other in before["legal"] if other["cells"][: len(way["cells"])] == way["cells"]]
+    if len(same) > 1 or not way["cells"]:
+        one(driver, f"#choices button[data-action='{way['action']}']").click()
+    wait(driver, lambda: game(driver)["version"] > before["version"], f"the move {way['action']}")

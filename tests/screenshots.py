@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from browser import ROOT, browser, click_cell, one, server, settled, text, wait
+from browser import ROOT, browser, make, one, server, settled, text, wait
 from PIL import Image
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -77,18 +77,10 @@ def take(shot: Shot, folder: Path) -> None:
 
 
 def move(driver, number: int) -> None:
-    """One of the legal moves, made as a person makes it."""
+    """One of the legal moves, now here and now there."""
     ways = settled(driver)["legal"]
-    way = ways[(5 * number + len(ways) // 3) % len(ways)]
-    before = settled(driver)["version"]
-    for cell in way["cells"]:
-        click_cell(driver, cell)
-    if driver.execute_script("return view.version") == before:
-        buttons = [b for b in driver.find_elements("css selector", "#choices button")]
-        for button in buttons:
-            if button.get_attribute("data-action") == way["action"]:
-                button.click()
-    wait(driver, lambda: driver.execute_script("return view.version") != before, "the move")
+    if ways:
+        make(driver, ways[(5 * number + len(ways) // 3) % len(ways)])
 
 
 def main() -> None:

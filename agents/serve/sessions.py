@@ -17,7 +17,7 @@ from typing import Any
 import envs
 from agents import checkpoint, models
 from agents.serve.options import UNTRAINED, Options, opponent
-from agents.serve.positions import changed, look_at, seats, titles
+from agents.serve.positions import changed, look_at, seats, titles, way
 from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
 from envs.game import Game
 
