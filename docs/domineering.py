@@ -115,7 +115,7 @@ def make(rows: int = 4, cols: int = 4) -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=("Upright", "Flat"),
         cells=lambda action: (names[int(action)],),
     )

@@ -339,7 +339,7 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=lambda action: (f"column {int(action) + 1}",),
     )

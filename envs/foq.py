@@ -274,7 +274,7 @@ def draw_text(s: Any, legal: Array, result: Array, names: str) -> str:
 
 
 def _status(s: Any, result: Array, names: Sequence[str] = string.ascii_uppercase) -> str:
-    winners = [names[i] for i in np.flatnonzero(np.asarray(result) > 0)]
+    winners = [names[int(i)] for i in np.flatnonzero(np.asarray(result) > 0)]
     if not winners:
         return f"{names[int(s.to_move)]} to move"
     return f"{' and '.join(winners)} {'wins' if len(winners) == 1 else 'win'}"
@@ -418,7 +418,7 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS[:2],
     )
 

@@ -187,6 +187,6 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
         svg=svg,
         to_record=to_record,
         from_record=from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=foq.SEATS[:players],
     )

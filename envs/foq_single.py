@@ -93,6 +93,6 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
     )

@@ -735,7 +735,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         parse_action=lambda text: parse_point(text, size),
         to_record=lambda s: to_record(s, komi, ko),
         from_record=from_own_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
         label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",

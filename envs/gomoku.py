@@ -260,7 +260,7 @@ def make(size: int = 15, exact: bool = False) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=lambda action: (rules.action_name(action),),
     )

@@ -317,7 +317,7 @@ def make(size: int = 11, swap: bool = True) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=lambda action: (rules.action_name(action),) if int(action) < size * size else (),
         label=lambda action: "Swap sides" if int(action) == size * size else rules.action_name(action),

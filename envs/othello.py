@@ -303,7 +303,7 @@ def make() -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        about=__doc__.splitlines()[0],
+        about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=lambda action: (NAMES[int(action)],) if int(action) != PASS else (),
         label=lambda action: NAMES[int(action)] if int(action) != PASS else "Pass",

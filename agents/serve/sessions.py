@@ -63,9 +63,10 @@ class House:
         """Players that can be chosen by name, the default first; networks are those named on the command line, under
         runs/ and in models/."""
         found = [*([opponent(self.options, game)] if game is self.own else []), models.shipped(game), *_runs(game.name)]
+        found += [UNTRAINED, "uct:100", "uct:2000"]
         if game.evaluate is not None and game.num_players == 2:
             found.append("greedy")
-        found += [UNTRAINED, "uct:100", "uct:2000", "random", PERSON]
+        found += ["random", PERSON]
         return list(dict.fromkeys(name for name in found if name))
 
     def player(self, game: Game, name: Any) -> str:

@@ -18,6 +18,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import socket
 import sys
 import webbrowser
@@ -28,12 +29,13 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 import envs
 from agents.players import make_player
@@ -167,16 +169,26 @@ def make_app(house: House) -> Starlette:
             Route("/api/sessions/{id}/preview", preview),
             Route("/api/sessions/{id}/{command}", command, methods=["POST"]),
         ],
-        # A page elsewhere that points its own name at this machine is not let in.
-        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=_hosts(house.options.host), www_redirect=False)],
+        middleware=[Middleware(OwnName, host=house.options.host)],
         exception_handlers={
             Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed
         },
     )  # fmt: skip
 
 
-def _hosts(host: str) -> list[str]:
-    return ["localhost", "127.0.0.1", "[::1]", "testserver", host] if loopback(host) else ["*"]
+class OwnName:
+    """Lets in only calls to this machine by its own name: a page elsewhere that points a name of its own at the
+    loopback address is refused."""
+
+    def __init__(self, app: ASGIApp, host: str):
+        self.app, self.names = app, {"localhost", "127.0.0.1", "::1", host} if loopback(host) else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self.names is not None:
+            host = Headers(scope=scope).get("host", "")
+            if re.sub(r":\d*$", "", host).strip("[]") not in self.names:
+                return await answer({"error": "this server does not go by that name"}, 400)(scope, receive, send)
+        return await self.app(scope, receive, send)
 
 
 def make_house(options: Options, thinker: Thinker) -> House:
