@@ -376,7 +376,6 @@ class Session:
             made = way(game, self.actions[-1])
             last = {"action": made.action, "cells": made.cells, "changed": changed(before, now)}
         return {
-            "id": self.id,
             "game": game.name,
             "title": title,
             "rules": rules,
@@ -416,6 +415,7 @@ class Session:
             thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
         live = job.report if job is not None else None
         return {
+            "id": self.id,
             "version": self.version,
             "thinking": thinking,
             "paused": self.paused,
@@ -519,7 +519,7 @@ class Sessions:
             session = Session(self.house, game, players, limits, start)
         except ValueError as error:
             raise Refused(400, f"position: {error}") from None
-        except (TypeError, KeyError, IndexError, OverflowError):  # a game of one's own that does not look closely
+        except (TypeError, KeyError, IndexError, AttributeError, OverflowError):  # a game of one's own that does not look closely
             raise Refused(400, "position: this is no record of this game") from None
         for i, action in enumerate(actions):
             try:

@@ -15,6 +15,7 @@ let analysing = false;
 let overlay = "value";
 let flipped = false;
 let polling = 0;
+let busy = false; // a move is on its way
 const previews = new Map();
 
 // Talking with the server
@@ -35,24 +36,30 @@ async function call(method, where, content) {
 
 async function command(word, more = {}) {
   if (!view) return;
+  let news;
   try {
-    take(await call("POST", `sessions/${view.id}/${word}`, { version: view.version, ...more }));
+    news = await call("POST", `sessions/${view.id}/${word}`, { version: view.version, ...more });
   } catch (error) {
     toast(error.message);
     if (error.status === 409) await refresh(true);
     if (error.status === 404) await again();
+    return;
   }
+  take(news);
 }
 
 async function refresh(whole = false) {
   const version = whole ? "" : `?version=${view.version}`;
+  let news;
   try {
-    take(await call("GET", `sessions/${view.id}${version}`));
+    news = await call("GET", `sessions/${view.id}${version}`);
   } catch (error) {
     if (error.status === 404) return again();
     toast(error.message);
     polling = setTimeout(refresh, 3000);
+    return;
   }
+  take(news);
 }
 
 /** The same game on a server that no longer knows it. */
@@ -62,17 +69,18 @@ async function again() {
 }
 
 async function open(request) {
+  let news;
   try {
-    const news = await call("POST", "sessions", request);
-    const old = view && view.id;
-    view = null;
-    take(news);
-    if (old) call("DELETE", `sessions/${old}`).catch(() => {});
-    return true;
+    news = await call("POST", "sessions", request);
   } catch (error) {
     toast(error.message);
     return false;
   }
+  const old = view && view.id;
+  view = null;
+  take(news);
+  if (old) call("DELETE", `sessions/${old}`).catch(() => {});
+  return true;
 }
 
 const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions, resigned });
@@ -81,6 +89,7 @@ const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions,
 function take(news) {
   const fresh = news.svg !== undefined;
   const before = view;
+  if (view && (fresh ? news.id === view.id && news.version < view.version : news.id !== view.id || news.version !== view.version)) return;
   view = fresh ? { ...news } : { ...view, ...news };
   if (fresh) {
     path = [];
@@ -155,6 +164,7 @@ const nextCells = () => new Set(candidates().map((way) => way.cells[path.length]
 
 function drawBoard() {
   const board = $("board");
+  const focused = board.contains(document.activeElement) ? document.activeElement.dataset.cell || "" : null;
   board.innerHTML = view.svg;
   const picture = svg();
   picture.removeAttribute("width");
@@ -178,6 +188,11 @@ function drawBoard() {
   $("flip").hidden = !sizes.length;
   board.classList.toggle("flipped", flipped && sizes.length > 0);
   light();
+  if (focused === null) return;
+  // Who plays with the keyboard stays on the board.
+  const kept = focused ? cellOf(focused) : null;
+  const next = kept?.hasAttribute("tabindex") ? kept : picture.querySelector('[tabindex="0"]');
+  (next || board).focus({ preventScroll: true });
 }
 
 const shapeOf = (cell) => [...cell.children].find((x) => x.tagName !== "title" && !x.dataset.cell) || cell;
@@ -307,6 +322,7 @@ function shade(share) {
 function drawChoices() {
   const ways = candidates().filter((way) => way.cells.length === path.length);
   const choices = $("choices");
+  const focused = [...choices.children].indexOf(document.activeElement);
   choices.hidden = !ways.length;
   const moves = new Map((analysing && view.report ? view.report.moves : []).map((move) => [move.action, move]));
   choices.replaceChildren(...ways.map((way) => {
@@ -326,6 +342,7 @@ function drawChoices() {
     button.onpointerleave = button.onblur = () => preview(null);
     return button;
   }));
+  if (focused >= 0) (choices.children[focused] || choices.firstElementChild || $("board")).focus();
 }
 
 function sayWhatToDo() {
@@ -339,7 +356,7 @@ function sayWhatToDo() {
 
 /** Points at a cell: goes on with a move, makes it where it is complete, or begins anew with another piece. */
 function point(name, byTouch = false) {
-  if (!view || !mine()) return;
+  if (!view || !mine() || busy) return;
   if (!nextCells().has(name)) {
     const other = path[0] !== name && legalWays().some((way) => way.cells[0] === name);
     path = [];
@@ -349,7 +366,7 @@ function point(name, byTouch = false) {
   path = [...path, name];
   const ways = candidates();
   const complete = ways.filter((way) => way.cells.length === path.length);
-  if (ways.length === 1 && complete.length === 1) {
+  if (ways.length === 1 && complete.length === 1 && !asks(ways[0])) {
     path = path.slice(0, -1);
     if (byTouch && touched !== name) {
       touched = name;
@@ -361,11 +378,15 @@ function point(name, byTouch = false) {
   light();
 }
 
+/** Whether a move is made by a button, as pointing at its one cell does not say what it does. */
+const asks = (way) => way.cells.length < 2 && way.label !== way.action;
+
 function play(way) {
+  if (busy) return;
   path = [];
   preview(null);
-  $("board").inert = true; // one move at a time
-  command("move", { action: way.action }).finally(() => ($("board").inert = false));
+  busy = true; // one move at a time
+  command("move", { action: way.action }).finally(() => (busy = false));
 }
 
 /** The move that a cell would complete. */
