@@ -157,7 +157,10 @@ def test_a_whole_game_of_evopawness(window, evopawness):
     assert text(window, "#choices button") == "Wake up (3 mana)"
     click_cell(window, "1,2")
     assert "1,2" in text(window, "#about-cell")
-    view = move(window, "a*1,2")
+    one(window, "#choices button").click()
+    wait(window, lambda: game(window)["ply"] == 2, "the move and its answer")
+    view = settled(window)
+    assert view["history"][0]["action"] == "a*1,2"
     assert "choose a lit piece, then where it goes" in text(window, "#turn-words")
     kinds = set()
     while not view["over"]:

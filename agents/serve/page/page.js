@@ -115,7 +115,9 @@ function take(news) {
 const seat = (player) => view.seats[player];
 const person = (player) => view.players[player] === "person";
 const mine = () => !view.over && person(view.to_move);
-const percent = (value) => `${Math.round((value + 1) * 50)} %`;
+/** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
+const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
+const percent = (value) => `${Math.round(share(value) * 100)} %`;
 const legalWays = () => (mine() ? view.legal : []);
 
 function opponentName(name) {
@@ -289,14 +291,14 @@ function drawNumbers(marks) {
     const box = inside.getBBox();
     const [x, y, size] = [box.x + box.width / 2, box.y + box.height / 2, Number(svg().dataset.size)];
     const unknown = overlay === "value" && !move.visits && !move.proven;
-    const share = overlay === "value" ? (move.value + 1) / 2 : overlay === "visits" ? move.visits / total : move.prior;
-    const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(share * 100));
+    const part = overlay === "value" ? share(move.value) : overlay === "visits" ? move.visits / total : move.prior;
+    const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(part * 100));
     const plate = document.createElementNS(SVG, "circle");
     plate.setAttribute("class", move === view.report.moves[0] ? "plate best" : "plate");
     plate.setAttribute("cx", x);
     plate.setAttribute("cy", y);
     plate.setAttribute("r", size * 0.34);
-    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(overlay === "value" ? share : Math.sqrt(share) * 0.5 + 0.5));
+    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(overlay === "value" ? part : Math.sqrt(part) * 0.5 + 0.5));
     const number = document.createElementNS(SVG, "text");
     number.setAttribute("class", "number free");
     number.setAttribute("x", x);
@@ -310,9 +312,9 @@ function drawNumbers(marks) {
 const short = (n) => (n < 1000 ? String(n) : `${(n / 1000).toFixed(1)}k`);
 
 /** From bad to good: rose, sand, green; all light enough for dark writing. */
-function shade(share) {
+function shade(part) {
   const stops = [[240, 160, 150], [246, 226, 170], [150, 214, 168]];
-  const at = Math.min(1, Math.max(0, share)) * 2;
+  const at = Math.min(1, Math.max(0, part)) * 2;
   const [a, b] = at < 1 ? [stops[0], stops[1]] : [stops[1], stops[2]];
   const mixed = a.map((x, i) => Math.round(x + (b[i] - x) * (at % 1 || (at >= 2 ? 1 : 0))));
   return `rgb(${mixed.join(",")})`;
@@ -580,8 +582,7 @@ function drawChances() {
   const values = view.values.at(-1) || (view.values.length > 1 ? view.values.at(-2) : null);
   $("chances").hidden = !values || view.over;
   if (!values || view.over) return;
-  // Shares of the bar: two players' add up to one, of more each gets its part of the sum.
-  const scores = values.map((x) => (x + 1) / 2);
+  const scores = values.map(share);
   const sum = scores.reduce((a, b) => a + b, 0) || 1;
   $("chance-bar").replaceChildren(...scores.map((score, player) => {
     const part = document.createElement("i");
@@ -651,17 +652,18 @@ function drawGraph() {
     if (dashes) way.setAttribute("stroke-dasharray", dashes);
     picture.append(way);
   };
-  line([[0, height / 2], [width, height / 2]], "var(--line)", 1.5);
+  const even = height * (1 - 1 / view.seats.length);
+  line([[0, even], [width, even]], "var(--line)", 1.5);
   const players = view.seats.length === 2 ? [0] : view.seats.map((_, i) => i);
   for (const player of players) {
-    const points = view.values.flatMap((values, ply) => (values ? [[(ply / last) * width, ((1 - values[player]) / 2) * height]] : []));
+    const points = view.values.flatMap((values, ply) => (values ? [[(ply / last) * width, (1 - share(values[player])) * height]] : []));
     line(points, player === 0 ? "var(--accent)" : "var(--soft)", 2.5, ["", "7 4", "2 4", "9 3 2 3"][player]);
     for (const move of view.review || []) {
-      if (move.mark && view.history[move.ply].player === player | players.length === 1) {
+      if (move.mark && (players.length === 1 || view.history[move.ply].player === player)) {
         const values = view.values[move.ply + 1];
         const dot = document.createElementNS(SVG, "circle");
         dot.setAttribute("cx", ((move.ply + 1) / last) * width);
-        dot.setAttribute("cy", ((1 - values[player]) / 2) * height);
+        dot.setAttribute("cy", (1 - share(values[player])) * height);
         dot.setAttribute("r", 4);
         dot.style.fill = "var(--bad)";
         picture.append(dot);
