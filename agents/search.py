@@ -109,11 +109,17 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Drawn for all codes, so that trees over slots see the same."""
-            drawn = sample(key, (len(tree.size), game.num_actions))
+            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
             return drawn if num_slots is None else at_slots(drawn, forest.codes(tree)[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        return run(weights, key, tree, below, draw, plies, config, explore)
+        if config.early_urge == 0:
+            return run(weights, key, tree, below, draw, plies, config, explore)
+        assert game.urge is not None
+        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], forest.states(tree)))
+        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
+        urge = urge if num_slots is None else at_slots(urge, forest.codes(tree)[:, ROOT])
+        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
     forest = make_trees(game, root, think, num_slots, config.proofs)
     return forest
@@ -141,21 +147,6 @@ def make_trees(
 
     def states(tree: Tree) -> Any:
         return tree.states if num_slots is None else tree.states[0]
-
-    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
-        def draw(sample, key):
-            """Drawn for all codes, so that trees over slots see the same."""
-            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
-            return drawn if num_slots is None else at_slots(drawn, codes(tree)[:, ROOT])
-
-        below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        if config.early_urge == 0:
-            return run(weights, key, tree, below, draw, plies, config, explore)
-        assert game.urge is not None
-        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], states(tree)))
-        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
-        urge = urge if num_slots is None else at_slots(urge, codes(tree)[:, ROOT])
-        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
     return Forest(plant, think, codes, states)
 

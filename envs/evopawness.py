@@ -631,7 +631,6 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         to_view=np.stack([same, flip_actions()]),
         evaluate=lambda s: strength(s, max_plies),
         urge=urge,
-        about=__doc__.splitlines()[0],
         about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
         cells=action_cells,

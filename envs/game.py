@@ -68,9 +68,9 @@ class Game:
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
     label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
 
-    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons that
-    # have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played with
-    # buttons alone. What a label says in brackets at its end is left out in lists of moves.
+    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
+    # that have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played
+    # with buttons alone. What a label says in brackets at its end is left out in lists of moves.
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
