@@ -114,19 +114,22 @@ def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = Tr
     if num_simulations == 0:
         evaluate = make_evaluate(game, net, "average")
         return lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32)
-    # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
-    considered = min(16, max(config.gumbel_actions, num_simulations // 2))
-    config = dataclasses.replace(
+    search = make_search(game, net, for_play(config, game, num_simulations, proofs), explore=False)
+    return lambda w, key, s, plies: search(w, key, s, plies).action
+
+
+def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = True) -> Config:
+    """The search of a network as it plays, by the options that it was trained with."""
+    return dataclasses.replace(
         config,
         num_simulations=num_simulations,
-        gumbel_actions=considered,
+        # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
+        gumbel_actions=min(16, max(config.gumbel_actions, num_simulations // 2)),
         value_scale=config.play_value_scale,
         root_symmetry="average",
         early_urge=0.0,
         proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
     )
-    search = make_search(game, net, config, explore=False)
-    return lambda w, key, s, plies: search(w, key, s, plies).action
 
 
 def uct_player(game: Game, num_simulations: int) -> Player:

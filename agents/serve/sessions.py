@@ -102,11 +102,12 @@ def _runs(name: str) -> list[str]:
 
 
 def engine_of(player: str, simulations: int) -> tuple[str, int]:
-    """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own."""
+    """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the network
+    alone, does not search."""
     if player.startswith("uct:"):
         return "uct", int(player.removeprefix("uct:"))
     folder, at, number = player.rpartition("@")
-    return (folder, int(number)) if at else (player, simulations)
+    return (folder, int(number)) if at and number != "0" else (player, simulations)
 
 
 # Sessions
