@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents import arena, checkpoint, cli, host_match, mesh, models, ratings, solved, tables
+from agents import arena, checkpoint, cli, host_match, mesh, models, ratings, report, solved, tables
 from agents.players import Player, game_of, make_player
 
 BASELINES = ("random", "minimax:2", "uct:100")
@@ -216,8 +216,9 @@ def run_ladder(command: Ladder) -> None:
         {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
         for player, spec, rating, interval in zip(players, specs, elo.tolist(), intervals, strict=True)
     ]
+    record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
+    (command.run / report.LADDER).write_text(json.dumps(record) + "\n")
     if command.json:
-        record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
         print(json.dumps(record))
     else:
         tables.show(tables.ladder_table(game.name, rows))

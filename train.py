@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
+import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import checkpoint, cli, memory, mesh
-from agents.config import Config
-from agents.iteration import Run, make_iteration, run_specs, start_run
+from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight, recipe, replay
+from agents.archive import Archive
+from agents.config import Config, stage, stages
+from agents.iteration import Run
+from agents.metrics import METRICS, Report
 from agents.network import Network, make_network
-from agents.report import Report
+from agents.rating import Match, Rating, due, make_rating
+from agents.selfplay import Ended
 from envs import check
 
 
@@ -52,8 +60,9 @@ def open_folder(config: Config, resume: Path | None) -> Path:
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
-    (folder / "metrics.jsonl").unlink()
-    shutil.rmtree(folder / "tensorboard")
+    for name in (METRICS, archive.FILE):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "tensorboard", ignore_errors=True)
     with contextlib.suppress(OSError):  # it holds something else
         folder.rmdir()
 
@@ -75,69 +84,135 @@ def train(config: Config, resume: Path | None) -> None:
     about = checkpoint.about(resume) if resume else {}
     iteration = about.get("iteration", 0)
     done = {name: about.get(name, 0) for name in ("minutes", "total_games", "total_plies")}
+    rating = Rating(**about.get("rating", {}))
     progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     run = checkpoint.load_run(resume, config, devices) if resume else None
+    checkpoint.forget_later(folder, iteration)
     report = Report(folder, iteration, progress)
+    games = Archive(folder, game, iteration)
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
-        start, iterate = build(game, net, config, devices, report)
-        run = run or start()
-        run, done = loop(iterate, config, run, folder, done, began, report, stop)
-    except memory.TooLittleError:
+        if config.preflight:
+            score = preflight.demand(config)
+            report.say(f"preflight: a solved toy game was learnt in {score.seconds:.0f} s")
+        programs = build(game, net, config, devices, report)
+        saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
+        outlets = Outlets(saver, report, games, stop)
+        run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
+    except (memory.TooLittleError, preflight.PreflightError):
         report.close()
         if resume is None:
             discard(folder)
         raise
     finally:
         report.close()
+        games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     if game.num_players == 2:  # a match is between two
         report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    report.say(f"look at it:   python -m agents.report {folder}")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
-def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report):
-    """The start of a run and its iteration, compiled, once it is known that the memory is enough."""
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """What a run consists of, compiled."""
+
+    start: Callable[[], Run]
+    play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with figures
+    learn: Callable[[Run, float], tuple[Run, Any]]  # with figures
+    rate: Match | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlets:
+    """Where a run goes, and whence it is asked to stop."""
+
+    saver: checkpoint.Saver
+    report: Report
+    archive: Archive
+    stop: Stop
+
+
+def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report) -> Programs:
+    """The parts of a run, once it is known that the memory is enough."""
     began = time.monotonic()
-    start = lambda: start_run(game, net, config)
+    parts = recipe.system(config)
+    start = lambda: parts.start_run(game, net, config)
     shapes = jax.eval_shape(start)
-    places = mesh.shardings(devices, run_specs(shapes))
+    places = mesh.shardings(devices, parts.run_specs(shapes))
     laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
-    iterate = jax.jit(make_iteration(game, net, config, devices), donate_argnums=0).lower(laid_out, 0.0).compile()
-    need = memory.needed(iterate)
+    compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
+    play = {now: compiled(parts.make_play(game, net, now, devices)) for now in stages(config)}
+    learn = compiled(parts.make_learn(game, net, config, devices), 0.0)
+    needs = [memory.needed(program) for program in (*play.values(), learn)]
+    need = max((n for n in needs if n is not None), default=None)
     memory.demand(need, memory.there(devices.devices.flat[0]), config.num_envs, devices.size)
     size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
-    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}")
-    return jax.jit(start, out_shardings=places), iterate
+    row = replay.row_bytes(shapes.replay.rows)
+    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
+    rate = make_rating(game, config) if config.rating_games else None
+    return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
 
-def loop(iterate, config: Config, run: Run, folder: Path, done: dict, began: float, report: Report, stop: Stop):
-    """Iterates until the budget is used or a signal comes; saves by the clock and at the end."""
+def iterate(programs: Programs, config: Config, run: Run, progress: float) -> tuple[Run, Ended, dict]:
+    """One iteration and its figures; both phases are sent off together, and the host waits for the first only to tell
+    their times apart."""
+    start = time.monotonic()
+    run, played, ended = programs.play[stage(config, progress)](run)
+    run, learnt = programs.learn(run, progress)
+    jax.block_until_ready(played)
+    turned = time.monotonic()
+    jax.block_until_ready((run, learnt))
+    end = time.monotonic()
+    figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
+    figures |= {name: int(figures[name]) for name in ("games", "replay_rows", "skipped_updates")}
+    plies = config.num_envs * config.plies_per_iteration
+    times = {"seconds": end - start, "play_seconds": turned - start, "learn_seconds": end - turned}
+    return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
+
+
+def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: dict, rating: Rating, began: float):
+    """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
+
+    Raises:
+        NotFiniteError: too many updates in a row were skipped; the checkpoints from before stay.
+    """
+    saver, report = outlets.saver, outlets.report
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
-    plies = config.num_envs * config.plies_per_iteration
-    while progress < 1 and not stop.asked:
-        start = time.monotonic()
-        run, figures = jax.block_until_ready(iterate(run, progress))
+    while progress < 1 and not outlets.stop.asked:
+        run, ended, figures = iterate(programs, config, run, progress)
         now = time.monotonic()
-        figures = {k: int(v) if k in ("games", "replay_rows") else float(v) for k, v in figures._asdict().items()}
         done = {
             "minutes": before + (now - began) / 60,
             "total_games": done["total_games"] + figures["games"],
-            "total_plies": done["total_plies"] + plies,
+            "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
-        left = done["minutes"] * (1 - progress) / progress if progress > 0 else None
-        speed = {"moves_per_second": plies / (now - start), "seconds": now - start, "minutes_left": left}
-        report.iteration({"iteration": int(run.iteration), **done, **speed, "plies": plies, **figures}, progress)
-        if now - saved_at > 60 * config.checkpoint_minutes:
-            checkpoint.save(folder, run, config, **done)
+        if programs.rate is not None and due(config, run, rating):
+            report.phase("match")
+            run, rating = programs.rate(run, rating)
+        saver.poll()
+        told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
+        told |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
+        told |= {"rating_seconds": time.monotonic() - now}
+        told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
+        report.iteration(told, progress)
+        report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
+        counters = {**done, "rating": dataclasses.asdict(rating)}
+        if run.learning.skipped >= learner.MOST_SKIPPED:
+            saver.wait()
+            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), saver.intact())
+        # What led to a skipped update is not saved over what was there before it.
+        ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
+        if ripe and saver.start(run, **counters):
             saved_at = now
-    checkpoint.save(folder, run, config, **done)
+    saver.finish(run, **done, rating=dataclasses.asdict(rating))
     return run, done
 
 

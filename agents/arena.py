@@ -148,13 +148,26 @@ def play_match(
     """
     check_match(game, games, opening_plies)
     pairs = games // 2 if stop is None else min(games // 2, BATCH_PAIRS)
+    match = make_match(game, a, b, pairs, opening_plies, fair)
+    weights = a.weights, b.weights
+    played = match(*weights, jax.random.key(seed))
+    while stop is not None and played.score.size < games and not stop(played.score.mean(0)):
+        more = match(*weights, jax.random.fold_in(jax.random.key(seed), 2**20 + played.score.size))
+        # The last batch may hold more openings than are left.
+        played = Games(*(np.concatenate(x, axis=1)[:, : games // 2] for x in zip(played, more, strict=True)))
+    return played
+
+
+def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool):
+    """`match(weights_a, weights_b, key) -> Games`, compiled once, for any weights of the two players."""
     devices = mesh.make_mesh(pairs, pairs)
     draw = fair_openings if fair and opening_plies else sample_openings
     sample = jax.jit(lambda k: draw(game, k, pairs, opening_plies))
     play = jax.jit(make_group(game, a, b, devices))
-    weights = jax.device_put((a.weights, b.weights), jax.NamedSharding(devices, Spec()))
+    everywhere = jax.NamedSharding(devices, Spec())
 
-    def batch(key: Array) -> Games:
+    def match(weights_a: Any, weights_b: Any, key: Array) -> Games:
+        *weights, key = jax.device_put((weights_a, weights_b, key), everywhere)
         states, code = sample(key)
         mover = jax.vmap(game.player)(states)
         plies = jnp.full(pairs, opening_plies, jnp.int32)
@@ -168,12 +181,7 @@ def play_match(
             done.append((np.asarray(rewards) / 2 + 0.5, np.asarray(length), wide))
         return Games(*(np.stack(x) for x in zip(*done, strict=True)))
 
-    played = batch(jax.random.key(seed))
-    while stop is not None and played.score.size < games and not stop(played.score.mean(0)):
-        more = batch(jax.random.fold_in(jax.random.key(seed), 2**20 + played.score.size))
-        # The last batch may hold more openings than are left.
-        played = Games(*(np.concatenate(x, axis=1)[:, : games // 2] for x in zip(played, more, strict=True)))
-    return played
+    return match
 
 
 def result(a: Named, b: Named, played: Games) -> Result:

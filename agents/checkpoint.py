@@ -1,53 +1,282 @@
-"""Saving and restoring with orbax. Every save is complete or absent: orbax writes beside the target and renames.
+"""Saving and restoring with orbax. Every checkpoint is complete or absent.
 
 A run's folder holds
 
     networks/ITERATION/   weights for play, small, all of them kept
-    resume/ITERATION/     the whole `Run`: weights, optimiser, replay buffer, games under way, random key; the last two
+    resume/ITERATION/     the whole `Run`: weights, optimiser, replay buffer, games under way, random key; the newest
+    best/ITERATION/       a copy of the network that was marked as the best, see `mark_best`
 
-Each carries `about`: the options of the run, the game's name and the counters.
+Each carries `about`, the options of the run with its counters, and sums.json, by which damage is found. A checkpoint is
+written under another name and renamed once all of it is on the disk, the network before the run of the same iteration:
+whenever the program dies, what carries a number is whole.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import dataclasses
+import functools
+import json
+import os
+import re
 import shutil
+import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
 import envs
-from agents import mesh
+from agents import mesh, recipe
 from agents.config import Config
-from agents.iteration import Run, run_specs, start_run
+from agents.iteration import Run
 from agents.network import make_network
 
-KEPT = 2  # resume folders: the newest, and one before it in case the disk damages the newest
+SUMS = "sums.json"
+# Ends of the names of what is not, or no longer, a checkpoint of the run.
+WRITING, OLD = ".writing", ".old"
+# What the first process writes by itself, without waiting for others.
+ALONE = ocp.options.MultiprocessingOptions(primary_host=0, active_processes={0}, barrier_sync_key_prefix="alone")
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is missing, damaged or of another kind; the message is for people."""
+    """A checkpoint is missing, damaged or of another kind, or cannot be written; the message is for people."""
+
+
+class Saver:
+    """Saves a run again and again, behind its training.
+
+    `start` copies what it is given and returns; a thread then writes. There is one save at a time. One that fails takes
+    back what it wrote and is reported by `say`; the checkpoints before it stay. With several processes all of them must
+    start the same saves in the same order.
+    """
+
+    def __init__(self, folder: Path, config: Config, say: Callable[[str], None], saved: int | None = None):
+        """`saved` is the iteration that a run goes on from."""
+        self.folder, self.config, self.say = folder, config, say
+        self.saved = saved  # iteration of the newest complete checkpoint
+        self.problem: str | None = None  # why the last save failed, if it did
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
+        self._writing: tuple[int, concurrent.futures.Future[None]] | None = None
+        self._told_late = False
+        if jax.process_index() == 0:
+            _remove_unfinished(folder)
+
+    def start(self, run: Run, **counters: Any) -> bool:
+        """Begins to save `run`; False while the save before is still being written, and then nothing is done."""
+        if not self.poll():
+            if not self._told_late:
+                self.say("the checkpoint before is still being written; the next one waits for it")
+            self._told_late = True
+            return False
+        iteration, self._told_late = int(run.iteration), False
+        about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
+        try:
+            owned = _copy(run)
+            weights = jax.tree.map(np.array, owned.learning.average)
+            checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
+            unfinished = _unfinished(self.folder / "resume", iteration)
+            checkpointer.save(unfinished.absolute(), _items("run", owned, about), force=True)
+        except Exception as error:  # orbax raises what its storage raises
+            self._failed(iteration, error)
+        else:
+            self._writing = iteration, self._pool.submit(self._complete, checkpointer, weights, about)
+        return True
+
+    def poll(self) -> bool:
+        """Whether no save is under way; takes note of how the last one ended."""
+        if self._writing is None:
+            return True
+        iteration, writing = self._writing
+        if not writing.done():
+            return False
+        self._writing, error = None, writing.exception()
+        if error is None:
+            self.saved, self.problem = iteration, None
+        else:
+            self._failed(iteration, error)
+        return True
+
+    def finish(self, run: Run, **counters: Any) -> None:
+        """Waits for the save under way and saves `run`, unless it is saved already; the last call.
+
+        Raises:
+            CheckpointError: it cannot be saved; names the last checkpoint that is intact.
+        """
+        self.wait()
+        if self.saved != int(run.iteration):
+            self.start(run, **counters)
+            self.wait()
+        self._pool.shutdown()
+        if self.saved != int(run.iteration):
+            raise CheckpointError(f"iteration {int(run.iteration)} could not be saved: {self.problem}; {self.intact()}")
+
+    def wait(self) -> None:
+        """Until the save under way has ended, in whatever way."""
+        if self._writing is not None:
+            concurrent.futures.wait([self._writing[1]])
+        self.poll()
+
+    def intact(self) -> str:
+        """For people: where the run can go on from."""
+        if self.saved is None:
+            return "there is no checkpoint yet"
+        return f"the last intact checkpoint is {self.folder / 'resume' / str(self.saved)}"
+
+    def _failed(self, iteration: int, error: BaseException) -> None:
+        self.problem = _reason(error)
+        if jax.process_index() == 0:
+            _remove_unfinished(self.folder)
+        self.say(f"warning: iteration {iteration} could not be saved: {self.problem}; {self.intact()}")
+
+    def _complete(self, checkpointer: ocp.AsyncCheckpointer, weights: Any, about: dict[str, Any]) -> None:
+        """In the thread: waits until the run is on the disk, adds the network, and gives both their names."""
+        with contextlib.closing(checkpointer):
+            checkpointer.wait_until_finished()
+        if jax.process_index() == 0:
+            network, run = (_unfinished(self.folder / kind, about["iteration"]) for kind in ("networks", "resume"))
+            with ocp.Checkpointer(ocp.CompositeCheckpointHandler(), multiprocessing_options=ALONE) as writer:
+                writer.save(network.absolute(), _items("weights", weights, about), force=True)
+            _publish(network)
+            _publish(run)
+            _tidy(self.folder, self.config.keep_checkpoints)
 
 
 def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
-    """Saves network and run under `folder`; returns the path of the network."""
-    iteration = int(run.iteration)
-    about = {"config": dataclasses.asdict(config), "iteration": iteration, **counters}
-    network = folder / "networks" / str(iteration)
-    _write(network, "weights", run.learning.average, about)
-    _write(folder / "resume" / str(iteration), "run", run, about)
-    for old in numbered(folder / "resume")[:-KEPT]:
+    """Saves network and run under `folder` and waits for it; returns the path of the network."""
+    Saver(folder, config, lambda text: None).finish(run, **counters)
+    return folder / "networks" / str(int(run.iteration))
+
+
+def _copy(run: Run) -> Run:
+    """Arrays that nothing else writes to while they are saved.
+
+    Training gives the buffers of a run back to each iteration. Devices with a memory of their own are read before
+    `AsyncCheckpointer.save` returns; but on a CPU numpy, and so orbax, would look into the very buffers.
+    """
+    on_cpu = any(device.platform == "cpu" for device in run.iteration.sharding.device_set)
+    return _copied(run) if on_cpu else run
+
+
+_copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
+
+
+def _items(item: str, tree: Any, about: dict[str, Any]) -> ocp.args.Composite:
+    return ocp.args.Composite(**{item: ocp.args.StandardSave(tree), "about": ocp.args.JsonSave(about)})
+
+
+def _unfinished(folder: Path, iteration: int) -> Path:
+    return folder / f"{iteration}{WRITING}"
+
+
+def _reason(error: BaseException) -> str:
+    """What storage complains of, in a few words: what the system says where that is told, else the first line."""
+    system = re.search(r"OS error \d+: ([^\]\n]+)", str(error))
+    if system:
+        return system[1]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror + (f": {error.filename}" if error.filename else "")
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+
+
+def _publish(unfinished: Path) -> None:
+    """Makes a checkpoint of a folder in which everything is written: sums, then the name that says so."""
+    path = unfinished.with_name(unfinished.name.removesuffix(WRITING))
+    with (unfinished / SUMS).open("w") as file:
+        json.dump(_sums(unfinished), file)
+        file.flush()
+        os.fsync(file.fileno())
+    set_aside(path)
+    unfinished.rename(path)
+
+
+def _sums(path: Path) -> dict[str, list[int]]:
+    """Size and CRC-32 of every file, by its path."""
+
+    def of_file(file: Path) -> list[int]:
+        size = sum = 0
+        with file.open("rb") as stream:
+            while block := stream.read(1 << 22):
+                size, sum = size + len(block), zlib.crc32(block, sum)
+        return [size, sum]
+
+    files = sorted(p for p in path.rglob("*") if p.is_file() and p != path / SUMS)
+    return {str(file.relative_to(path)): of_file(file) for file in files}
+
+
+def damage(path: Path) -> str | None:
+    """What differs from how the checkpoint was written; None if nothing does, or if nobody knows: one without sums.json
+    is as its author left it, and restoring it will tell."""
+    if not (path / SUMS).exists():
+        return None
+    try:
+        wanted, found = json.loads((path / SUMS).read_text()), _sums(path)
+    except (OSError, ValueError) as error:
+        return f"{SUMS} cannot be read: {_reason(error)}"
+    if not isinstance(wanted, dict):
+        return f"{SUMS} cannot be read"
+    differing = [name for name, sum in wanted.items() if found.get(name) != sum]
+    if not differing:
+        return None
+    return f"{differing[0]} is {'not as it was written' if differing[0] in found else 'missing'}"
+
+
+def set_aside(path: Path) -> None:
+    """Takes the number from a checkpoint, if it is there; it is removed when the next save is complete."""
+    if path.exists():
+        aside = path.with_name(path.name + OLD)
+        shutil.rmtree(aside, ignore_errors=True)
+        path.rename(aside)
+
+
+def forget_later(folder: Path, iteration: int) -> None:
+    """Sets aside what is later than the iteration a run goes on from: damaged, or another future."""
+    for path in (*numbered(folder / "networks"), *numbered(folder / "resume")):
+        if int(path.name) > iteration:
+            set_aside(path)
+
+
+def _tidy(folder: Path, keep: int) -> None:
+    for old in numbered(folder / "resume")[:-keep]:
         shutil.rmtree(old)
-    return network
+    for kind in ("networks", "resume"):
+        for aside in (folder / kind).glob(f"*{OLD}"):
+            shutil.rmtree(aside)
+    _remove_unfinished(folder)
 
 
-def _write(path: Path, item: str, tree: Any, about: dict[str, Any]) -> None:
-    arguments = {item: ocp.args.StandardSave(tree), "about": ocp.args.JsonSave(about)}
-    with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
-        checkpointer.save(path.absolute(), ocp.args.Composite(**arguments), force=True)
+def _remove_unfinished(folder: Path) -> None:
+    """Removes what saves that broke off have left, and what is in the way of the next one."""
+    for kind in ("networks", "resume", "best"):
+        for path in (folder / kind).glob(f"*{WRITING}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def mark_best(folder: Path, iteration: int) -> Path:
+    """Keeps a copy of networks/ITERATION as the best network of the run, in place of the one before; returns it."""
+    writing = _unfinished(folder / "best", iteration)
+    shutil.rmtree(writing, ignore_errors=True)
+    shutil.copytree(folder / "networks" / str(iteration), writing)
+    os.utime(writing)  # `best` goes by it
+    _publish(writing)
+    marked = folder / "best" / str(iteration)
+    for path in (folder / "best").iterdir():
+        if path != marked:
+            shutil.rmtree(path)
+    return marked
+
+
+def best(folder: Path) -> Path | None:
+    """The network marked last, if any is marked and intact."""
+    found = sorted(numbered(folder / "best"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
+    return next((path for path in found if damage(path) is None), None)
 
 
 def _read(path: Path, item: str, argument: Any) -> Any:
@@ -55,32 +284,45 @@ def _read(path: Path, item: str, argument: Any) -> Any:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             restored = checkpointer.restore(path.absolute(), ocp.args.Composite(**{item: argument}))[item]
     except Exception as error:  # orbax raises what its storage raises: any of it means that the folder is unusable
-        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise CheckpointError(f"checkpoint {path} is damaged or incomplete: {reason[:200]}") from error
+        raise CheckpointError(f"checkpoint {path} is damaged or incomplete: {_reason(error)}") from error
     if restored is None:
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: it has no '{item}'")
     return restored
 
 
 def numbered(folder: Path) -> list[Path]:
-    """Checkpoints in a folder, oldest first. Saves that broke off carry orbax's own temporary names."""
+    """Checkpoints in a folder, oldest first."""
     found = [p for p in folder.iterdir() if p.is_dir() and p.name.isdigit()] if folder.is_dir() else []
     return sorted(found, key=lambda p: int(p.name))
 
 
 def find(path: Path, kind: str) -> Path:
-    """The checkpoint meant by `path`: a checkpoint folder itself, or the newest one of a run (`kind` as above).
+    """The checkpoint meant by `path`: a checkpoint folder itself, or the newest intact one of a run (`kind` is networks
+    or resume). Damaged ones that are newer are named in a warning.
 
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: there is none, or the one that is meant is damaged.
     """
-    if path.name.isdigit() and path.parent.name == kind and path.is_dir():
-        return path
-    found = numbered(path / kind)
-    if not found:
+    kinds = {kind, "best"} if kind == "networks" else {kind}
+    itself = path.name.isdigit() and path.parent.name in kinds and path.is_dir()
+    wanted = [path] if itself else numbered(path / kind)[::-1]
+    if not wanted:
         what = f"holds no {kind}/ITERATION" if path.is_dir() else "does not exist"
         raise CheckpointError(f"no checkpoint: {path} {what}; give the folder of a run, such as runs/NAME")
-    return found[-1]
+    damaged = []
+    for candidate in wanted:
+        wrong = damage(candidate)
+        if wrong is None:
+            for text in damaged:
+                _warn(f"{text}; using {candidate}")
+            return candidate
+        damaged.append(f"checkpoint {candidate} is damaged: {wrong}")
+    raise CheckpointError(damaged[0])
+
+
+@functools.cache  # once, however often a network is looked for
+def _warn(text: str) -> None:
+    print("warning:", text, file=sys.stderr)
 
 
 def about(path: Path) -> dict[str, Any]:
@@ -107,8 +349,9 @@ def load_network(path: Path, config: Config) -> Any:
 def load_run(path: Path, config: Config, devices: Mesh) -> Run:
     """The run from `resume/ITERATION`, laid out on `devices`, however many it was saved from; `config` from `about`."""
     game = envs.make(config.env)
-    shapes = jax.eval_shape(lambda: start_run(game, make_network(game, config), config))
-    shardings = mesh.shardings(devices, run_specs(shapes))
+    parts = recipe.system(config)
+    shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
+    shardings = mesh.shardings(devices, parts.run_specs(shapes))
     return _read(path, "run", ocp.args.StandardRestore(_abstract(shapes, shardings)))
 
 

@@ -17,7 +17,7 @@ import tyro
 
 import envs
 from agents import checkpoint, mesh
-from agents.config import CHANGEABLE, DEFAULT_MINUTES, Config, preset
+from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
 
 T = TypeVar("T")
 
@@ -79,12 +79,13 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--env", default="foq")
     first.add_argument("--resume", default="")
+    first.add_argument("--recipe", default="ours")
     chosen, _ = first.parse_known_args(arguments)
     if chosen.resume:
         path = checkpoint.find(Path(chosen.resume), "resume")
         base = checkpoint.about(path)["config"]
     else:
-        path, base = None, preset(envs.make(chosen.env), jax.default_backend())
+        path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)
     default = Training(**{**dataclasses.asdict(base), "resume": chosen.resume})
     given = parse(Training, arguments, default)
     config = Config(**{f.name: getattr(given, f.name) for f in dataclasses.fields(Config)})
@@ -94,9 +95,14 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         forbidden = sorted(set(changed) - CHANGEABLE)
         if forbidden:
             allowed = ", ".join(f"--{n}" for n in sorted(CHANGEABLE))
-            raise ValueError(f"--{forbidden[0]} cannot change when a run goes on; what can: {allowed}")
+            refused = ", ".join(f"--{n} (was {getattr(base, n)})" for n in forbidden)
+            raise ValueError(f"{refused} cannot change when a run goes on; what can: {allowed}")
     budget_given = any(a.split("=")[0] in ("--iterations", "--minutes") for a in arguments)
-    return _with_budget(config, base, arguments, budget_given), path
+    config = _with_budget(config, base, arguments, budget_given)
+    if "--preflight" not in arguments:
+        begins_long = path is None and (config.minutes or 0) >= LONG_MINUTES and config.recipe != "value_generations"
+        config = dataclasses.replace(config, preflight=config.preflight and begins_long)
+    return config, path
 
 
 def _with_budget(config: Config, base: Config, arguments: Sequence[str], given: bool) -> Config:

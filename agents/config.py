@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+import math
+from typing import Any, Literal
 
 from envs.game import Game
 
 DEFAULT_MINUTES = 28.0  # budget of a run that is given neither iterations nor minutes
+
+LONG_MINUTES = 10.0  # a budget from which on a run is worth a preflight
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,10 +31,19 @@ class Config:
     """Folder of the run; by default runs/GAME-TIME."""
     checkpoint_minutes: float = 5.0
     """Time between two saves: what a crash can cost."""
-
+    keep_checkpoints: int = 2
+    """Checkpoints to go on from that are kept, each with its replay buffer: the newest, and the one before it in case
+    the disk damages the newest. Networks are all kept."""
+    preflight: bool = True
+    """Before a run of --minutes=10 or more begins, learn a solved toy game with the parts of this configuration, which
+    takes seconds, and refuse to start where that fails. Asked for by name, it is done before any run."""
     devices: int | None = None
-    """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. The same
-    seed on another number of devices is another run."""
+    """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
+    play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""
+
+    recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
+    """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning
+    altogether, see agents/generations.py."""
 
     # Self-play
     num_envs: int = 1024
@@ -45,8 +57,19 @@ class Config:
     moves from which little is learnt (Silver et al. 2017, methods). For two players."""
     played_out: float = 0.2
     """Share of games that are never given up: they tell how often giving up is wrong, and teach endings."""
+    restart_share: float = 0.0
+    """Share of new games that begin where the network erred most about who wins, of the games that ended in the same
+    lane (after Trudeau and Bowling 2023, "Targeted search control in AlphaZero for effective policy improvement")."""
     num_simulations: int = 16
     """Simulations of the search for each move (N)."""
+    first_simulations: int | None = None
+    """Simulations at the start of the run; they double in equal shares of the budget until they reach num_simulations:
+    early networks are not worth a deep search. By default num_simulations throughout."""
+    full_search_share: float = 1.0
+    """Share of the plies, drawn for all games together, that get num_simulations and whose policy is learnt; the others
+    only carry the games on (playout cap randomisation, Wu 2019, section 3.1)."""
+    fast_simulations: int = 8
+    """Simulations of those others."""
     search: Literal["gumbel", "puct"] = "gumbel"
     """Gumbel improves the policy even with few simulations (Danihelka et al. 2022); puct is AlphaZero's."""
     search_loop: Literal["ours", "mctx"] = "ours"
@@ -87,6 +110,11 @@ class Config:
     """Plies from the start of a game in which PUCT plays in proportion to visits (Silver et al. 2017); then the most
     visited. Gumbel search explores by its own noise throughout."""
 
+    early_urge: float = 0.0
+    """Added in the first eighth of the run, from ply 50 on, to PUCT's score of root actions that the game calls urgent
+    (`Game.urge`: attack and promotion in EvoPawness), as many times as the game says: its author's cure for games
+    without a result."""
+
     # Network
     network: Literal["resnet", "strips", "mlp"] = "resnet"
     """Body: residual convolutions; whole rows and columns mixed at once, quicker on a CPU and where pieces act along
@@ -126,16 +154,33 @@ class Config:
     future_weight: float = 0.0
     """Weight of an auxiliary loss: which player will make each move, if any, in the rest of the game. Needs no
     knowledge of the game and teaches where play is going to go, as ownership does in Go (Wu 2019, section 3.5)."""
+    reply_weight: float = 0.0
+    """Weight of another auxiliary loss: the policy of the search at the next move (Wu 2019, section 3.4)."""
+    surprise_weight: float = 0.0
+    """Share of the rows that are drawn in proportion to how much their search surprised the network, the rest evenly
+    (Wu 2020, policy surprise weighting)."""
     value_lambda: float = 1.0
     """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed."""
     average_decay: float = 0.998
     """Exponential average of the weights per update; the averaged network plays and is saved for play."""
 
+    # Matches during the run
+    rating_games: int = 0
+    """Games of a match between the network as it is and as it was at the last match: the sum of the differences is the
+    rating that is shown. Even, since every opening is played twice; 0 for none."""
+    rating_updates: int = 2000
+    """Updates of the network between two such matches."""
+    gate: bool = False
+    """Self-play is not by the newest network but by the last one that won its match by `gate_share`, the evaluator of
+    Silver et al. 2017."""
+    gate_share: float = 0.55
+    """Points that the newest must get to play from then on."""
+
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
-        for name in (*positive, "replay_capacity"):
+        for name in (*positive, "replay_capacity", "fast_simulations", "rating_updates", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("iterations", "minutes", "devices"):
+        for name in ("iterations", "minutes", "devices", "first_simulations"):
             value = getattr(self, name)
             _demand(value is None or value > 0, f"--{name} must be more than 0, not {value}")
         for name in (
@@ -146,6 +191,7 @@ class Config:
             "play_value_scale",
             "c_puct",
             "dirichlet_alpha",
+            "full_search_share",
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
         counts = ("random_plies", "blocks", "warmup_updates", "seed")
@@ -154,13 +200,23 @@ class Config:
             "weight_decay",
             "value_weight",
             "future_weight",
+            "reply_weight",
+            "early_urge",
+            "rating_games",
             "first_play_urgency",
             "checkpoint_minutes",
         ):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
-        shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out")
+        shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out", "restart_share", "surprise_weight")
+        shares = (*shares, "full_search_share", "gate_share")
         for name in ("final_learning_rate", "average_decay", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
+        _demand(self.rating_games % 2 == 0, f"--rating_games must be even, not {self.rating_games}")
+        _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
+        few = self.first_simulations or 1
+        _demand(few <= self.num_simulations, f"--first_simulations must be at most --num_simulations, not {few}")
+        mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "ours")
+        _demand(mild, "--early_urge is for --search=puct with --search_loop=ours")
 
 
 def _demand(condition: bool, message: str) -> None:
@@ -169,13 +225,51 @@ def _demand(condition: bool, message: str) -> None:
 
 
 # What resuming may change: everything else is baked into the arrays or would make the run another one.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "devices"})
+CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "preflight", "devices"})
+
+# Settings of the articles and papers that this engine follows. They take the place of ours in a preset; size of the
+# network, lanes and budget stay those of the preset.
+RECIPES: dict[str, dict[str, Any]] = {
+    "ours": {},
+    # Silver et al. 2017, "Mastering the game of Go without human knowledge", methods.
+    "alphazero": {
+        "search": "puct", "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_fraction": 0.25,
+        "temperature_plies": 30, "leaf_symmetry": "random", "random_plies": 0, "resign": 1.0, "optimiser": "adamw",
+        "learning_rate": 2e-3, "future_weight": 0.0, "pooling": False, "replay_capacity": 500_000, "batch_size": 2048,
+        "gate": True, "gate_share": 0.55, "rating_games": 400, "rating_updates": 1000,
+    },
+    # The EvoPawness article: a new network must win one and a half times as often as it loses.
+    "evopawness": {
+        "search": "puct", "c_puct": 1.0, "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_alpha": 0.3,
+        "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
+        "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "pooling": False,
+        "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32, "gate": True, "gate_share": 0.6,
+        "rating_games": 20, "rating_updates": 5000,
+    },
+    # The tic-tac-toe article, see agents/generations.py.
+    "value_generations": {
+        "network": "mlp", "channels": 1024, "blocks": 0, "normalisation": "none", "optimiser": "adamw",
+        "learning_rate": 1e-4, "final_learning_rate": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,
+        "iterations": 17, "minutes": None, "random_plies": 0, "resign": 1.0, "future_weight": 0.0,
+        "rating_games": 2000, "rating_updates": 1,
+    },
+}  # fmt: skip
 
 TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 
 
-def preset(game: Game, platform: str) -> Config:
-    """Options that suit the game and the device found (`cpu`, `gpu` or `tpu`)."""
+def preset(game: Game, platform: str, recipe: str = "ours") -> Config:
+    """Options that suit the game and the device found (`cpu`, `gpu` or `tpu`), by a recipe.
+
+    Raises:
+        ValueError: there is no such recipe.
+    """
+    if recipe not in RECIPES:
+        raise ValueError(f"unknown recipe '{recipe}'; known: {', '.join(RECIPES)}")
+    return dataclasses.replace(_ours(game, platform), recipe=recipe, **RECIPES[recipe])
+
+
+def _ours(game: Game, platform: str) -> Config:
     import jax  # only to ask for the shape of an observation
 
     rows, cols, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
@@ -185,6 +279,7 @@ def preset(game: Game, platform: str) -> Config:
         random_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign=0.9 if game.num_players == 2 else 1.0,
+        rating_games=64 if game.num_players == 2 else 0,
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
@@ -195,3 +290,21 @@ def preset(game: Game, platform: str) -> Config:
     # An accelerator is idle with a small network: its cost is that of starting kernels.
     wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "gumbel_actions": 16, "dtype": "bfloat16"}
     return dataclasses.replace(config, **wide, batch_size=4096, replay_capacity=1_000_000, plies_per_iteration=32)
+
+
+URGENT_SHARE = 1 / 8  # of the run, in which an urge counts
+
+
+def stage(config: Config, progress: float) -> Config:
+    """The options of self-play when a share `progress` of the budget is used: what changes during a run does so in
+    steps, each of them a program of its own."""
+    first, most = config.first_simulations or config.num_simulations, config.num_simulations
+    steps = math.ceil(math.log2(most / first)) + 1
+    now = min(first * 2 ** min(int(progress * steps), steps - 1), most)
+    urge = config.early_urge if progress < URGENT_SHARE else 0.0
+    return dataclasses.replace(config, num_simulations=now, first_simulations=None, early_urge=urge)
+
+
+def stages(config: Config) -> list[Config]:
+    """All different `stage`s of a run, in order."""
+    return list(dict.fromkeys(stage(config, (i + 0.5) / 256) for i in range(256)))

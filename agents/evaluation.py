@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agents import keys
 from agents.network import Network
 from envs.game import Array, Game
 
@@ -43,7 +44,8 @@ def _as_it_stands(game: Game, net: Network, weights, key, planes):
 
 def _through_a_random_one(game: Game, net: Network, weights, key, planes):
     """Each position turned by a symmetry of its own, and the logits turned back."""
-    which = jax.random.randint(key, (len(planes),), 0, len(game.symmetries))
+    pick = lambda key, shape: jax.random.randint(key, shape, 0, len(game.symmetries))
+    which = keys.draw(pick, key, (len(planes),))
     turned = planes
     for i, symmetry in enumerate(game.symmetries[1:], 1):
         turned = jnp.where((which == i)[:, None, None, None], jax.vmap(symmetry.planes)(planes), turned)

@@ -1,39 +1,42 @@
-"""One iteration as a single function from run to run: self-play, insertion, updates, figures.
+"""One iteration as two functions from run to run: self-play with its figures, then updates with theirs.
 
-The host meets the device once per iteration: everything that a run is lies in `Run`, so a saved `Run` goes on as if it
-had never stopped. On several devices each holds its share of the lanes and of the replay, see agents/mesh.py.
+The host sends both off and meets the device once per iteration: everything that a run is lies in `Run`, so a saved
+`Run` goes on as if it had never stopped. On several devices each holds its share of the lanes and of the replay, see
+agents/mesh.py.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import learner, mesh, replay, selfplay
+from agents import keys, learner, mesh, replay, selfplay
 from agents.config import Config
 from agents.learner import Learning
 from agents.network import Network
 from agents.replay import Replay
 from agents.search import make_search
-from agents.selfplay import Lanes, Row
+from agents.selfplay import Ended, Lanes, Row
 from envs.game import Array, Game
 
 
 class Run(NamedTuple):
     learning: Learning
+    rival: Any | None  # weights that a match was last played against, with gating those that play; see agents/rating.py
     replay: Replay
     lanes: Lanes
     key: Array  # uint32[2], raw key data; each iteration folds its number in
     iteration: Array  # int32[], iterations done
 
 
-class Figures(NamedTuple):
-    """What an iteration reports; means over the iteration's rows or updates. NaN where there was nothing to average."""
+class Played(NamedTuple):
+    """What self-play reports: means over the iteration's rows or games. NaN where there was nothing to average."""
 
     games: Array  # games that ended
     game_length: Array  # their mean number of plies
@@ -41,35 +44,61 @@ class Figures(NamedTuple):
     first_win_rate: Array  # share won by player 0
     resign_rate: Array  # share given up
     resign_errors: Array  # of the rows in games played out that could have been given up, the share not lost after all
+    longest_rate: Array  # share as long as a game can be: those that the length cap ended, where there is one
     value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
+    calibration: Array  # float32[2, CALIBRATION_BINS]: of these rows by value, how many, and the sum of their outcomes
     search_entropy: Array  # of the improved policy, nats
+    search_surprise: Array  # divergence of the improved policy from the network's, nats
     distinct: Array  # share of different positions among the iteration's rows of a device
+    replay_rows: Array  # rows that can be drawn
+
+
+class Learnt(NamedTuple):
+    """What learning reports, means over the iteration's updates."""
+
     policy_loss: Array
     value_loss: Array
     policy_entropy: Array
     target_entropy: Array
+    value_baseline: Array
     future_loss: Array
+    reply_loss: Array
     gradient_norm: Array
+    skipped_updates: Array  # how many were not made, because something was not finite
     learning_rate: Array
     replay_age: Array  # mean plies since the drawn rows were played
-    replay_rows: Array  # rows that can be drawn
+
+
+CALIBRATION_BINS = 10  # of equal width over [-1, 1]
 
 
 def updates_per_iteration(config: Config) -> int:
-    """Updates that draw each row `replay_ratio` times on average; the same number in every iteration."""
-    return max(1, round(config.replay_ratio * config.num_envs * config.plies_per_iteration / config.batch_size))
+    """Updates that draw each row that is learnt `replay_ratio` times on average; the same number in every iteration."""
+    rows = config.num_envs * config.plies_per_iteration * config.full_search_share
+    return max(1, round(config.replay_ratio * rows / config.batch_size))
+
+
+def make_player(game: Game, net: Network, config: Config):
+    """Self-play with the searches of `config`, see `selfplay.make_selfplay`."""
+    full = make_search(game, net, config, explore=True)
+    if config.full_search_share == 1:
+        return selfplay.make_selfplay(game, full, config)
+    # Without noise: such plies only carry the game on, as well as they can.
+    few = dataclasses.replace(config, num_simulations=config.fast_simulations)
+    return selfplay.make_selfplay(game, full, config, make_search(game, net, few, explore=False))
 
 
 def start_run(game: Game, net: Network, config: Config) -> Run:
     """The run before its first iteration."""
     key = jax.random.key(config.seed)
     net_key, lanes_key, run_key = jax.random.split(key, 3)
-    lanes = selfplay.start_lanes(game, lanes_key, config.num_envs, config.played_out)
-    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
-    rows = jax.eval_shape(play, jax.eval_shape(net.init, net_key), key, lanes)[1]
-    ring = replay.empty_replay(rows, replay.ring_length(game, config))
+    lanes = selfplay.start_lanes(game, lanes_key, config)
     learning = learner.start_learning(net, config, net_key)
-    return Run(learning, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
+    full = jnp.ones(config.plies_per_iteration, bool)
+    rows = jax.eval_shape(make_player(game, net, config), learning.average, key, lanes, full)[1]
+    ring = replay.empty_replay(rows, replay.ring_length(game, config))
+    rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
+    return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
 
 
 def run_specs(run: Run) -> Run:
@@ -79,77 +108,138 @@ def run_specs(run: Run) -> Run:
     return everywhere._replace(replay=ring, lanes=jax.tree.map(lambda _: Spec(mesh.GAMES), run.lanes))
 
 
-Iterate = Callable[[Run, Array], tuple[Run, Figures]]
+class Keys(NamedTuple):
+    """Keys of one iteration."""
+
+    play: Array  # one for each lane
+    full: Array  # the same everywhere
+    draw: Array  # one for each device, whose rows are its own
 
 
-def make_iteration(game: Game, net: Network, config: Config, devices: Mesh) -> Iterate:
-    """`iterate(run, progress) -> (run, Figures)`; `progress` in [0, 1] is the share of the budget used so far."""
+def keys_of(run: Run) -> Keys:
+    """Inside a mapped function."""
+    key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
+    play, full, draw = jax.random.split(key, 3)
+    of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
+    return Keys(of_lanes, full, jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)))
+
+
+def make_play(game: Game, net: Network, config: Config, devices: Mesh):
+    """`play(run) -> (run, Played, Ended)`: T plies of self-play, whose rows are in the replay afterwards."""
+    selfplay_of = make_player(game, net, config)
+
+    def play(run: Run) -> tuple[Run, Played, Ended]:
+        now = keys_of(run)
+        full = jax.random.uniform(now.full, (config.plies_per_iteration,)) < config.full_search_share
+        weights = run.rival if config.gate else run.learning.average
+        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full)
+        after = replay.insert(run.replay, rows, config.value_lambda)
+        played = summarise(game, config, rows, run.replay, after)
+        return run._replace(replay=after, lanes=lanes), played, pack(ended)
+
+    return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
+
+
+def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
+    """`learn(run, progress) -> (run, Learnt)`: U updates from the replay, which ends the iteration; `progress` in
+    [0, 1] is the share of the budget used so far."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
-    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
-    learn = learner.make_learner(game, net, config, num_updates)
+    update = learner.make_learner(game, net, config, num_updates)
 
-    def iterate(run: Run, progress: Array) -> tuple[Run, Figures]:
-        key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
-        play_key, draw_key = jax.random.split(jax.random.fold_in(key, jax.lax.axis_index(mesh.GAMES)))
-        lanes, rows = play(run.learning.average, play_key, run.lanes)
-        before = run.replay
-        after = replay.insert(before, rows, config.value_lambda)
-        index = replay.draw(after, draw_key, (num_updates, batch))
+    def learn(run: Run, progress: Array) -> tuple[Run, Learnt]:
+        index = replay.draw(run.replay, keys_of(run).draw, (num_updates, batch), config.surprise_weight)
 
         def no_updates(learning):
             nothing = jnp.full(num_updates, jnp.nan)
             return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
 
         # Nothing to learn from until the first games have ended on every device.
-        ready = jax.lax.pmin(after.known.any().astype(jnp.int32), mesh.GAMES) > 0
+        ready = jax.lax.pmin(run.replay.known.any().astype(jnp.int32), mesh.GAMES) > 0
         learning, losses = jax.lax.cond(
-            ready, lambda learning: learn(learning, after, index, progress), no_updates, run.learning
+            ready, lambda learning: update(learning, run.replay, index, progress), no_updates, run.learning
         )
-        rate = learner.learning_rate(config, run.learning.updates, progress)
-        figures = summarise(config, rows, before, after, index, losses, rate)
-        return Run(learning, after, lanes, run.key, run.iteration + 1), figures
+        learnt = Learnt(
+            learning_rate=learner.learning_rate(config, run.learning.updates, progress),
+            replay_age=jnp.where(ready, mesh.mean(replay.age(run.replay, index).mean()), jnp.nan),
+            **{name: mesh.mean(jnp.nanmean(value)) for name, value in losses._asdict().items()}
+            | {"skipped_updates": mesh.mean(jnp.nansum(losses.skipped_updates))},
+        )
+        return run._replace(learning=learning, iteration=run.iteration + 1), learnt
 
-    def on_mesh(run: Run, progress: Array) -> tuple[Run, Figures]:
+    return on_mesh(learn, devices, lambda specs: (specs, Spec()))
+
+
+def on_mesh(function: Callable[..., Any], devices: Mesh, outputs: Callable[[Run], Any]) -> Callable[..., Any]:
+    """A function of a run, and of arguments that are the same everywhere, mapped over the devices."""
+
+    def mapped(run: Run, *others: Any) -> Any:
         specs = run_specs(run)
         # Gradients are averaged by hand in the learner, so that it reads the same on one device and on many.
-        mapped = jax.shard_map(
-            iterate, mesh=devices, in_specs=(specs, Spec()), out_specs=(specs, Spec()), check_vma=False
-        )
-        return mapped(run, progress)
+        return jax.shard_map(
+            function, mesh=devices, in_specs=(specs, *[Spec()] * len(others)), out_specs=outputs(specs), check_vma=False
+        )(run, *others)
 
-    return on_mesh
+    return mapped
 
 
-def summarise(
-    config: Config, rows: Row, before: Replay, after: Replay, index: Array, losses: learner.Losses, rate: Array
-) -> Figures:
+def make_iteration(game: Game, net: Network, config: Config, devices: Mesh):
+    """Both phases as one: `iterate(run, progress) -> (run, {figure: value})`."""
+    play, learn = make_play(game, net, config, devices), make_learn(game, net, config, devices)
+
+    def iterate(run: Run, progress: Array) -> tuple[Run, dict[str, Array]]:
+        run, played, _ = play(run)
+        run, learnt = learn(run, progress)
+        return run, {**played._asdict(), **learnt._asdict()}
+
+    return iterate
+
+
+def pack(ended: Ended) -> Ended:
+    """The games that ended [E, ...] out of all plies [T, B, ...]; E is a quarter of those, or B if that is more, so
+    that nothing is left out unless games last less than four plies on average."""
+    plies, lanes = ended.there.shape
+    first = jnp.argsort(~ended.there.ravel(), stable=True)[: max(lanes, plies * lanes // 4)]
+    return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[first], ended)
+
+
+def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Replay) -> Played:
     games = mesh.total(rows.done)
     share = lambda condition: mesh.total(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
     entropy = -jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-30)), 0.0).sum(-1)
+    learnt = (policy > 0).any(-1)
+    of_learnt = lambda x: mesh.total(jnp.where(learnt, x, 0)) / mesh.total(learnt)
     written = jnp.arange(len(after.known)) - before.cursor
     fresh = (written >= 0) & (written < len(rows.done))
     completed = after.known & (fresh[:, None] | ~before.known)
     # Games given up would agree with themselves.
     searched = jnp.take_along_axis(after.rows.values, after.rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
     hopeless = completed & (searched < -config.resign) & ~after.rows.resigned
-    result = after.result[..., 0]
-    error = jnp.square(after.rows.raw_value.astype(jnp.float32) - result)
-    return Figures(
+    result, raw = after.result[..., 0], after.rows.raw_value.astype(jnp.float32)
+    return Played(
         games=games,
         game_length=mesh.total(jnp.where(rows.done, rows.plies + 1, 0)) / games,
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
         resign_rate=share(rows.resigned),
         resign_errors=mesh.total(hopeless & (result > -1)) / mesh.total(hopeless),
-        value_error=jnp.sqrt(mesh.total(jnp.where(completed, error, 0)) / mesh.total(completed)),
-        search_entropy=mesh.mean(entropy.mean()),
+        longest_rate=share(rows.plies + 1 >= game.max_plies),
+        value_error=jnp.sqrt(mesh.total(jnp.where(completed, jnp.square(raw - result), 0)) / mesh.total(completed)),
+        calibration=calibration(raw, result, completed),
+        search_entropy=of_learnt(entropy),
+        search_surprise=of_learnt(rows.surprise.astype(jnp.float32)),
         distinct=mesh.mean(distinct_share(rows)),
-        learning_rate=rate,
-        replay_age=jnp.where(games >= 0, mesh.mean(replay.age(after, index).mean()), jnp.nan),
         replay_rows=mesh.total(after.known),
-        **{name: mesh.mean(value.mean()) for name, value in losses._asdict().items()},
     )
+
+
+def calibration(value: Array, outcome: Array, counted: Array) -> Array:
+    """How many of the `counted` values lie in each part of [-1, 1], and the sum of their outcomes there."""
+    part = jnp.clip((value + 1) / 2 * CALIBRATION_BINS, 0, CALIBRATION_BINS - 1).astype(jnp.int32)
+    inside = (part[..., None] == jnp.arange(CALIBRATION_BINS)) & counted[..., None]
+    axes = tuple(range(value.ndim))
+    sums = jnp.stack([inside.sum(axes, dtype=jnp.float32), jnp.where(inside, outcome[..., None], 0.0).sum(axes)])
+    return jax.lax.psum(sums, mesh.GAMES)
 
 
 def distinct_share(rows: Row) -> Array:

@@ -25,7 +25,8 @@ class Learning(NamedTuple):
     weights: Any  # {"params", perhaps "batch_stats"}
     average: Any  # their exponential average: the network that plays
     optimiser: Any  # optax state
-    updates: Array  # int32[]
+    updates: Array  # int32[], updates made
+    skipped: Array  # int32[], updates skipped since the last one made
 
 
 class Losses(NamedTuple):
@@ -33,34 +34,51 @@ class Losses(NamedTuple):
     value_loss: Array  # squared error
     policy_entropy: Array  # of the network's policy over legal actions, nats
     target_entropy: Array  # of the search's: the floor of policy_loss
+    value_baseline: Array  # value_loss of a head that says 0 to everything: what is not below it has not been learnt
     future_loss: Array  # cross entropy of who makes each move, nats; 0 where it is not learnt
+    reply_loss: Array  # cross entropy to the search's policy at the next move, nats; 0 where it is not learnt
     gradient_norm: Array
+    skipped_updates: Array  # 1 where the update was not made, see `make_update`; the other losses are then NaN
 
 
 def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Array, tuple[Losses, Any]]:
     """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
-    `future_weight` also the cross entropy of who makes each move in the rest of the game, where that is known."""
-    (logits, value, future), weights = net.train(weights, batch.planes)
-    slots = jnp.take_along_axis(logits, jnp.maximum(batch.actions, 0), axis=-1)
-    log_policy = jax.nn.log_softmax(jnp.where(batch.actions < 0, ILLEGAL, slots))
-    entropy = lambda p, log_p: -jnp.where(p > 0, p * log_p, 0.0).sum(-1).mean()
-    target = batch.policy / jnp.maximum(batch.policy.sum(-1, keepdims=True), 1e-6)
-    policy_loss = entropy(target, log_policy)
-    value_loss = jnp.square(value - batch.value).mean()
-    future_loss = jnp.float32(0)
-    if future is not None and batch.future is not None:
-        told = jnp.take_along_axis(jax.nn.log_softmax(future), jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
+    `future_weight` also the cross entropy of who makes each move in the rest of the game, where that is known, and with
+    `reply_weight` that of the next move."""
+    heads, weights = net.train(weights, batch.planes)
+    policy_loss, policy_entropy, target_entropy = imitation(heads.policy, batch.actions, batch.policy)
+    value_loss = jnp.square(heads.value - batch.value).mean()
+    future_loss = reply_loss = jnp.float32(0)
+    if heads.future is not None and batch.future is not None:
+        log_future = jax.nn.log_softmax(heads.future)
+        told = jnp.take_along_axis(log_future, jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
         future_loss = -jnp.where(batch.future < 0, 0.0, told).mean()
+    if heads.reply is not None and batch.reply is not None and batch.reply_actions is not None:
+        reply_loss = imitation(heads.reply, batch.reply_actions, batch.reply)[0]
     losses = Losses(
         policy_loss=policy_loss,
         value_loss=value_loss,
-        policy_entropy=entropy(jnp.exp(log_policy), log_policy),
-        target_entropy=entropy(target, jnp.log(jnp.maximum(target, 1e-30))),
+        policy_entropy=policy_entropy,
+        target_entropy=target_entropy,
+        value_baseline=jnp.square(batch.value).mean(),
         future_loss=future_loss,
+        reply_loss=reply_loss,
         gradient_norm=jnp.float32(0),
+        skipped_updates=jnp.float32(0),
     )
-    total = policy_loss + config.value_weight * value_loss + config.future_weight * future_loss
-    return total, (losses, weights)
+    auxiliary = config.future_weight * future_loss + config.reply_weight * reply_loss
+    return policy_loss + config.value_weight * value_loss + auxiliary, (losses, weights)
+
+
+def imitation(logits: Array, actions: Array, policy: Array) -> tuple[Array, Array, Array]:
+    """Cross entropy of `logits` [M, A] to a policy over slots, [M, K] with their codes `actions`, -1 in empty ones; and
+    the entropies of both. Means over the batch in nats; a row without a policy adds nothing."""
+    slots = jnp.take_along_axis(logits, jnp.maximum(actions, 0), axis=-1)
+    log_policy = jax.nn.log_softmax(jnp.where(actions < 0, ILLEGAL, slots))
+    entropy = lambda p, log_p: -jnp.where(p > 0, p * log_p, 0.0).sum(-1).mean()
+    target = policy / jnp.maximum(policy.sum(-1, keepdims=True), 1e-6)
+    own = entropy(jnp.exp(log_policy), log_policy)
+    return entropy(target, log_policy), own, entropy(target, jnp.log(jnp.maximum(target, 1e-30)))
 
 
 def orthogonal(x: Array) -> Array:
@@ -134,15 +152,25 @@ def start_learning(net: Network, config: Config, key: Array) -> Learning:
     weights = net.init(key)
     # A copy: two names for one buffer could not both be given back to a compiled iteration.
     average = jax.tree.map(jnp.copy, weights)
-    return Learning(weights, average, make_optimiser(config).init(weights["params"]), jnp.int32(0))
+    return Learning(weights, average, make_optimiser(config).init(weights["params"]), jnp.int32(0), jnp.int32(0))
 
 
-Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
+# Skipped updates in a row after which a run has failed. One can be chance; ten batches drawn from all of the replay
+# fail only when the weights have grown out of bounds or a game shows the network something that is not finite.
+MOST_SKIPPED = 10
 
 
-def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
-    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
-    the mesh: M rows of this device's replay for each update."""
+Update = Callable[[Learning, Batch, Array], tuple[Learning, Losses]]
+
+
+def make_update(net: Network, config: Config) -> Update:
+    """`update(learning, batch, progress) -> (learning, Losses)`, inside a function mapped over the mesh; `batch` is the
+    device's share.
+
+    An update whose losses, gradients or new weights are not all finite is skipped: weights, running statistics,
+    average, optimiser and the count of updates, by which rate and average go, stay as they were. Each device looks at
+    the same means, so all of them decide alike.
+    """
     optimiser = make_optimiser(config)
 
     def update(learning: Learning, batch: Batch, progress: Array) -> tuple[Learning, Losses]:
@@ -159,10 +187,26 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         decay = jnp.minimum(config.average_decay, (1 + learning.updates) / (10 + learning.updates))
         average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.average, weights)
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
-        return Learning(weights, average, optimiser_state, learning.updates + 1), losses
+        finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
+        made = Learning(weights, average, optimiser_state, learning.updates + 1, jnp.int32(0))
+        skipped = learning._replace(skipped=learning.skipped + 1)
+        losses = jax.tree.map(lambda x: jnp.where(finite, x, jnp.nan), losses)
+        learning = jax.tree.map(lambda x, y: jnp.where(finite, x, y), made, skipped)
+        return learning, losses._replace(skipped_updates=1.0 - finite)
+
+    return update
+
+
+Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
+
+
+def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
+    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
+    the mesh: M rows of this device's replay for each update."""
+    update = make_update(net, config)
 
     def learn(learning: Learning, replay: Replay, index: Array, progress: Array) -> tuple[Learning, Losses]:
-        sample = lambda rows: replay_lib.sample(game, replay, rows, config.future_weight > 0)
+        sample = lambda rows: replay_lib.sample(game, replay, rows, config)
         body = lambda learning, rows: update(learning, sample(rows), progress)
         return jax.lax.scan(body, learning, index, length=num_updates)
 

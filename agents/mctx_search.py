@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import mctx as untyped_mctx
 
+from agents import selection
 from agents.config import Config
 from agents.evaluation import ILLEGAL, Evaluate
 from agents.tree_search import SearchResult
@@ -63,6 +64,7 @@ def make_search(
     recurrent, players = make_recurrent(game, evaluate), jnp.arange(2)
 
     def search(weights: Any, key: Array, states: Any, plies: Array):
+        key = key if key.ndim == 0 else key[0]  # mctx draws for the whole batch at once
         logits, values = evaluate_root(weights, jax.random.fold_in(key, config.num_simulations), states)
         legal = jax.vmap(game.mask)(states)
         value = jnp.where(legal.any(-1), of_mover(game, states, values), 0.0)
@@ -93,6 +95,7 @@ def make_search(
         return SearchResult(
             action=action,
             policy=jnp.where(legal, output.action_weights, 0),
+            surprise=selection.divergence(jnp.where(legal, output.action_weights, 0), logits),
             value=summary.value,
             values=jnp.where(players == jax.vmap(game.player)(states)[:, None], 1, -1) * summary.value[:, None],
             raw_value=value,

@@ -12,12 +12,14 @@ import os
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from envs.game import Array
 
 GAMES = "games"  # the one axis: lanes, and with them replay rows and batches
+SHARED = 2**31 - 1  # folded into a key where others fold in the number of an iteration
 
 
 def claim_cores() -> None:
@@ -52,6 +54,11 @@ def shardings(mesh: Mesh, specs: Any) -> Any:
     """A tree of PartitionSpec as shardings on `mesh`."""
     is_spec = lambda x: isinstance(x, PartitionSpec)
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
+
+
+def numbers(x: Array) -> Array:
+    """Places of a device's share of an array in the whole of it, int32[len(x)]; inside a mapped function."""
+    return jax.lax.axis_index(GAMES) * len(x) + jnp.arange(len(x))
 
 
 def total(x: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import zipfile
 from pathlib import Path
@@ -32,6 +33,7 @@ def find(path: Path) -> Path:
     return path if (path / FILE).is_file() else checkpoint.find(path, "networks")
 
 
+@functools.lru_cache(maxsize=64)
 def shipped(game: Game) -> str | None:
     """The folder in models/ with a network for exactly this game, if there is one."""
     folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))

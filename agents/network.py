@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -20,6 +20,17 @@ import jax.numpy as jnp
 
 from agents.config import Config
 from envs.game import Array, Game
+
+
+class Heads(NamedTuple):
+    """Outputs of a network that learns."""
+
+    policy: Array  # logits float32[B, A] in the mover's frame
+    value: Array  # float32[B], or with more than two players [B, n]
+    future: Array | None
+    """Logits float32[B, A, n + 1] of which player makes each move next, by seat from the mover on, the last for nobody;
+    with `future_weight`."""
+    reply: Array | None  # logits float32[B, A] of the next move, in the frame of who makes it; with `reply_weight`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,10 +41,9 @@ class Network:
     apply: Callable[[Any, Array], tuple[Array, Array]]
     """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover, or
     with more than two players float32[B, n] by seat from the mover on."""
-    train: Callable[[Any, Array], tuple[tuple[Array, Array, Array | None], Any]]
-    """The same for learning, with a third output: logits float32[B, A, n + 1] of which player makes each move next, by
-    seat from the mover on, the last for nobody (None without `future_weight`). Also gives the weights with new running
-    statistics, where the network has some."""
+    train: Callable[[Any, Array], tuple[Heads, Any]]
+    """The same for learning, with the heads of auxiliary losses. Also gives the weights with new running statistics,
+    where the network has some."""
 
 
 def _convolve(x: Array, kernel: Array) -> Array:
@@ -169,7 +179,7 @@ class PolicyValue(nn.Module):
     train: bool
 
     @nn.compact
-    def __call__(self, planes: Array) -> tuple[Array, Array, Array | None]:
+    def __call__(self, planes: Array) -> Heads:
         c, dtype = self.config, jnp.dtype(self.config.dtype)
         layer: Callable[..., nn.Module]
         x = planes.astype(dtype)
@@ -182,8 +192,12 @@ class PolicyValue(nn.Module):
         for _ in range(c.blocks):
             x = StripBlock(c, self.train)(x) if c.network == "strips" else ResidualBlock(c, self.train, layer)(x)
         x = nn.relu(Norm(c.normalisation, self.train)(x)).astype(jnp.float32)
-        policy, value = self.of_actions(x, 1)[..., 0], self.value(x)
-        return policy, value, self.of_actions(x, self.num_players + 1) if c.future_weight else None
+        return Heads(
+            policy=self.of_actions(x, 1)[..., 0],
+            value=self.value(x),
+            future=self.of_actions(x, self.num_players + 1) if c.future_weight else None,
+            reply=self.of_actions(x, 1)[..., 0] if c.reply_weight else None,
+        )
 
     def of_actions(self, x: Array, outputs: int) -> Array:
         """A head over the actions, [B, A, outputs]."""

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from agents import models, selection, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
+from agents.generations import value_greedy
 from agents.network import make_network
 from agents.search import (
     Forest,
@@ -40,6 +41,9 @@ NAMES = (
 )
 
 
+Act = Callable[[Any, Array, Any, Array], Array]
+
+
 @dataclasses.dataclass(frozen=True)
 class Player:
     """Chooses moves for many positions at once.
@@ -49,7 +53,7 @@ class Player:
     """
 
     name: str
-    act: Callable[[Any, Array, Any, Array], Array]
+    act: Act
     weights: Any = None
 
 
@@ -77,6 +81,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
         raise ValueError(f"player '{spec}': programs that speak GTP play matches only")
     if not Path(path).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
+    if not at and models.about(models.find(Path(path)))["config"].recipe == "value_generations":
+        num_simulations = 0  # it has learnt no policy that could guide a search
     return network_player(Path(path), game, int(simulations) if at else num_simulations, proofs)
 
 
@@ -91,29 +97,41 @@ def random_player(game: Game) -> Player:
 
 
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
-    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move. The
-    position itself is seen through all symmetries."""
+    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move, or for one
+    of value generations the move to the best value. The position itself is seen through all symmetries."""
     path = models.find(path)
     config = models.about(path)["config"]
     if config.env != game.name:
         raise ValueError(f"{path} is a network for {config.env}, not for {game.name}")
-    net, weights = make_network(game, config), models.load(path, config)
-    name = f"{path}@{num_simulations}"
+    act = make_act(game, config, num_simulations, proofs)
+    return Player(f"{path}@{num_simulations}", act, models.load(path, config))
+
+
+def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = True) -> Act:
+    """How a network of `config` plays, see `network_player`."""
+    net = make_network(game, config)
+    if num_simulations == 0 and config.recipe == "value_generations":
+        greedy = value_greedy(game, net)
+        return lambda w, key, s, plies: greedy(w, key, s)
     if num_simulations == 0:
         evaluate = make_evaluate(game, net, "average")
-        return Player(name, lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32), weights)
-    # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
-    considered = min(16, max(config.gumbel_actions, num_simulations // 2))
-    config = dataclasses.replace(
+        return lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32)
+    search = make_search(game, net, for_play(config, game, num_simulations, proofs), explore=False)
+    return lambda w, key, s, plies: search(w, key, s, plies).action
+
+
+def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = True) -> Config:
+    """The search of a network as it plays, by the options that it was trained with."""
+    return dataclasses.replace(
         config,
         num_simulations=num_simulations,
-        gumbel_actions=considered,
+        # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
+        gumbel_actions=min(16, max(config.gumbel_actions, num_simulations // 2)),
         value_scale=config.play_value_scale,
         root_symmetry="average",
+        early_urge=0.0,
         proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
     )
-    search = make_search(game, net, config, explore=False)
-    return Player(name, lambda w, key, s, plies: search(w, key, s, plies).action, weights)
 
 
 def uct_player(game: Game, num_simulations: int) -> Player:

@@ -6,6 +6,7 @@ another, so the outcomes of all games are completed by one pass over a few scala
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -63,6 +64,8 @@ class Batch(NamedTuple):
     policy: Array  # float32[M, K]
     value: Array  # float32[M] for the mover, or with more than two players [M, n] by seat: target of the value head
     future: Array | None = None  # int8[M, A], see `future_moves`
+    reply_actions: Array | None = None  # int32[M, K], legal codes of the row that followed, -1 in empty slots
+    reply: Array | None = None  # float32[M, K], its policy; all 0 where the game ended or nothing was learnt there
 
 
 def future_moves(game: Game, replay: Replay, index: Array) -> Array:
@@ -94,9 +97,20 @@ def future_moves(game: Game, replay: Replay, index: Array) -> Array:
     return jnp.where(known[:, None] | (first < n), first, -1).astype(jnp.int8)
 
 
-def sample(game: Game, replay: Replay, index: Array, future: bool) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game; with
-    `future_moves` where `future` is set.
+def following(replay: Replay, index: Array) -> tuple[Array, Array]:
+    """Legal codes int32[M, K] and policy float32[M, K] of the rows behind `index`, each in the frame of its own mover;
+    the policy is 0 where the game had ended."""
+    length, lanes = replay.known.shape
+    t, lane = index // lanes, index % lanes
+    after = (t + 1) % length
+    goes_on = ~replay.rows.done[t, lane] & ~replay.rows.resigned[after, lane]
+    policy = jnp.where(goes_on[:, None], replay.rows.policy[after, lane].astype(jnp.float32), 0.0)
+    return replay.rows.actions[after, lane].astype(jnp.int32), policy
+
+
+def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
+    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game; with what
+    the auxiliary losses of `config` need.
 
     The batch is cut into one part for each symmetry: rows are drawn at random, so which one a row meets is random too,
     and no symmetry costs a gather or a branch.
@@ -104,29 +118,42 @@ def sample(game: Game, replay: Replay, index: Array, future: bool) -> Batch:
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
     planes = jax.vmap(game.observe)(rows.memory)
-    actions = rows.actions.astype(jnp.int32)
-    bounds = [len(index) * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
-    moves = future_moves(game, replay, index) if future else jnp.zeros((len(index), 0), jnp.int8)
-    turned_planes, turned_actions, turned_moves = [], [], []
-    for symmetry, low, high in zip(game.symmetries, bounds, bounds[1:], strict=False):
-        turned_planes.append(jax.vmap(symmetry.planes)(planes[low:high]))
-        part = actions[low:high]
-        turned_actions.append(jnp.where(part < 0, -1, jnp.asarray(symmetry.actions)[jnp.maximum(part, 0)]))
-        turned_moves.append(moves[low:high, np.argsort(symmetry.actions)] if future else moves[low:high])
-    return Batch(
-        planes=jnp.concatenate(turned_planes),
-        actions=jnp.concatenate(turned_actions),
+    parts = [len(index) * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
+    slices = [slice(low, high) for low, high in itertools.pairwise(parts)]
+    of_each = list(zip(game.symmetries, slices, strict=True))
+
+    def turned_codes(codes: Array) -> Array:
+        image = lambda symmetry, part: jnp.asarray(symmetry.actions)[jnp.maximum(codes[part], 0)]
+        return jnp.concatenate([jnp.where(codes[part] < 0, -1, image(symmetry, part)) for symmetry, part in of_each])
+
+    batch = Batch(
+        planes=jnp.concatenate([jax.vmap(symmetry.planes)(planes[part]) for symmetry, part in of_each]),
+        actions=turned_codes(rows.actions.astype(jnp.int32)),
         policy=rows.policy.astype(jnp.float32),
         value=value[:, 0] if game.num_players == 2 else value,
-        future=jnp.concatenate(turned_moves) if future else None,
     )
+    if config.future_weight:
+        moves = future_moves(game, replay, index)
+        turned = [moves[part][:, np.argsort(symmetry.actions)] for symmetry, part in of_each]
+        batch = batch._replace(future=jnp.concatenate(turned))
+    if config.reply_weight:
+        codes, policy = following(replay, index)
+        batch = batch._replace(reply_actions=turned_codes(codes), reply=policy)
+    return batch
 
 
-def draw(replay: Replay, key: Array, shape: tuple[int, ...]) -> Array:
-    """Positions in the flattened ring, uniform over the rows whose outcome is known; int32 of `shape`."""
-    count = jnp.cumsum(replay.known.ravel(), dtype=jnp.int32)
-    ranks = jax.random.randint(key, shape, 0, jnp.maximum(count[-1], 1))
-    return jnp.searchsorted(count, ranks, side="right").astype(jnp.int32)
+def draw(replay: Replay, key: Array, shape: tuple[int, ...], surprise_weight: float = 0.0) -> Array:
+    """Positions in the flattened ring, int32 of `shape`, of rows whose outcome is known: uniform, but for a share
+    `surprise_weight` in proportion to how much the search surprised the network (Wu 2020, "Other methods implemented in
+    KataGo", policy surprise weighting)."""
+    even = replay.known.ravel().astype(jnp.float32)
+    surprise = jnp.where(replay.known, jnp.maximum(replay.rows.surprise.astype(jnp.float32), 0.0), 0.0).ravel()
+    scale = even.sum() / jnp.maximum(surprise.sum(), 1e-9)
+    weights = (1 - surprise_weight) * even + surprise_weight * scale * surprise if surprise_weight else even
+    upto = jnp.cumsum(weights)
+    ranks = jax.random.uniform(key, shape) * upto[-1]
+    # Rounding must not lead behind the last row that can be drawn, nor to one that cannot.
+    return jnp.searchsorted(upto, jnp.minimum(ranks, upto[-1] * (1 - 1e-6)), side="right").astype(jnp.int32)
 
 
 def age(replay: Replay, index: Array) -> Array:

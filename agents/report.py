@@ -1,71 +1,311 @@
-"""What a run tells: one JSON line per iteration, TensorBoard files, a line for people and a bar of progress."""
+"""One page about a run, without outside resources: python -m agents.report runs/NAME [PAGE.html]"""
 
 from __future__ import annotations
 
+import dataclasses
+import html
+import io
+import itertools
 import json
-import math
+import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from tensorboardX import SummaryWriter
+import envs
+from agents import archive, cli, models
+from agents.metrics import METRICS
 
-METRICS = "metrics.jsonl"
+FILE = "report.html"
+LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
+OPENING_MOVES = 6  # of a game, beginning with the start position, that make its opening
+SAMPLES, PICTURES = 3, 6  # games, and positions of each
+COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 
-
-class Report:
-    """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines."""
-
-    def __init__(self, folder: Path, iteration: int, progress: float):
-        """Goes on after `iteration`: lines of later iterations, which a crash left behind, are dropped."""
-        path = folder / METRICS
-        lines = path.read_text().splitlines() if path.exists() else []
-        kept = [line for line in lines if json.loads(line)["iteration"] <= iteration]
-        path.write_text("".join(line + "\n" for line in kept))
-        self.file = path.open("a")
-        self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=iteration + 1)
-        self.console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
-        self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("compiling", total=1.0)
-        self.bar.update(self.task, completed=progress)
-        self.bar.start()
-
-    def say(self, text: str) -> None:
-        """A line for people, on standard error."""
-        self.console.print(text, highlight=False, soft_wrap=True)
-
-    def iteration(self, figures: dict[str, Any], progress: float) -> None:
-        """Publishes one iteration; NaN becomes null."""
-        figures = {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in figures.items()}
-        line = json.dumps({k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in figures.items()})
-        self.file.write(line + "\n")
-        self.file.flush()
-        for name, value in figures.items():
-            if value is not None:
-                self.board.add_scalar(name, value, figures["iteration"])
-        self.bar.update(self.task, completed=progress, description=f"iteration {figures['iteration']}")
-        if sys.stdout.isatty():
-            self.say(summary(figures))
-        else:
-            print(line, flush=True)
-
-    def close(self) -> None:
-        self.bar.stop()
-        self.board.close()
-        self.file.close()
+Rows = list[dict[str, Any]]
 
 
-def summary(figures: dict[str, Any]) -> str:
-    """The figures that people follow, in one line."""
-    show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
-    speed = show("moves_per_second", ".0f")
-    left = figures["minutes_left"]
-    return (
-        f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
-        f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
-        f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
-        f"  length {show('game_length', '.1f')}" + ("" if left is None else f"  left {left:.0f} min")
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """Curves over the iterations of a run."""
+
+    title: str
+    what: str  # one sentence on how to read it
+    curves: tuple[tuple[str, str], ...]  # (figure, label)
+    share: bool = False  # from 0 to 1
+    stacked: bool = False
+
+
+PANELS = (
+    Panel(
+        "Policy loss", "Cross entropy to the search's policy; it cannot fall below the entropy of that policy.",
+        (("policy_loss", "loss"), ("target_entropy", "floor"), ("policy_entropy", "entropy of the network")),
+    ),
+    Panel(
+        "Value loss", "Squared error to the result. A head that is not below the dashed line has learnt nothing.",
+        (("value_loss", "loss"), ("value_baseline", "always 0"), ("validation_loss", "games held out")),
+    ),
+    Panel(
+        "Value error in play", "Root mean square difference of the network's value when it moved and the result.",
+        (("value_error", "error"),),
+    ),
+    Panel(
+        "Search", "Entropy of the improved policy, and how far it is from the network's own (nats).",
+        (("search_entropy", "entropy"), ("search_surprise", "surprise")),
+    ),
+    Panel(
+        "Auxiliary losses", "Who makes each move in the rest of the game; the reply.",
+        (("future_loss", "future"), ("reply_loss", "reply")),
+    ),
+    Panel("Game length", "Mean number of plies.", (("game_length", "plies"),)),
+    Panel(
+        "Results", "Shares of the games that ended.",
+        (
+            ("first_win_rate", "first player won"), ("draw_rate", "drawn"), ("resign_rate", "given up"),
+            ("longest_rate", "as long as can be"),
+        ),
+        share=True,
+    ),
+    Panel(
+        "Variety", "Share of different positions among those of an iteration, and of different openings.",
+        (("distinct", "positions"), ("distinct_openings", "openings")), share=True,
+    ),
+    Panel("Rating", "Elo above the untrained network, by matches against earlier selves.", (("rating", "Elo"),)),
+    Panel(
+        "Wins minus losses", "Of the match of each generation against the one before.",
+        (("wins_minus_losses", "share"),),
+    ),
+    Panel("Speed", "Moves of self-play a second, learning included.", (("moves_per_second", "moves/s"),)),
+    Panel(
+        "Time by phase", "Seconds of an iteration.",
+        (("play_seconds", "self-play"), ("learn_seconds", "learning"), ("rating_seconds", "matches")), stacked=True,
+    ),
+)  # fmt: skip
+
+
+def read_metrics(folder: Path) -> Rows:
+    """The iterations of a run, with what follows from them.
+
+    Raises:
+        ValueError: there are none.
+    """
+    path = folder / METRICS
+    if not path.is_file():
+        raise ValueError(f"{folder} holds no {METRICS}: give the folder of a run, such as runs/NAME")
+    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    if not rows:
+        raise ValueError(f"{path} is empty: the run has not finished an iteration yet")
+    openings = distinct_openings(folder)
+    for row in rows:
+        row["distinct_openings"] = openings.get(row["iteration"])
+        if "validation_loss" in row and row.get("rating_score") is not None:
+            row["wins_minus_losses"] = 2 * row["rating_score"] - 1
+    return rows
+
+
+def distinct_openings(folder: Path) -> dict[int, float]:
+    """By iteration, the share of different openings among the games that ended in it."""
+    seen: dict[int, list[tuple[str, ...]]] = {}
+    for game in archive.read(folder):
+        seen.setdefault(game["iteration"], []).append(tuple(game["moves"][:OPENING_MOVES]))
+    return {iteration: len(set(openings)) / len(openings) for iteration, openings in seen.items()}
+
+
+def new_figure(wide: bool = False):
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ValueError("the report needs matplotlib: pip install 'ripzero[plots]'") from error
+    figure = Figure(figsize=(9.6 if wide else 4.8, 2.7), layout="constrained")
+    axes = figure.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(alpha=0.25)
+    return figure, axes
+
+
+def as_svg(figure: Any) -> str:
+    """The figure as SVG, whose text and frame take the colour of the page."""
+    import matplotlib
+
+    out = io.StringIO()
+    with matplotlib.rc_context({"svg.fonttype": "none", "font.family": "sans-serif", "font.size": 9}):
+        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :].replace("#000000", "currentColor")
+
+
+def draw_panel(panel: Panel, rows: Rows) -> str | None:
+    """The panel as SVG, without figures that are nothing throughout; None where a run has none of them."""
+    known = [(name, label) for name, label in panel.curves if any(row.get(name) for row in rows)]
+    if not known:
+        return None
+    figure, axes = new_figure()
+    x = [row["iteration"] for row in rows]
+    values = lambda name: [float("nan") if row.get(name) is None else row[name] for row in rows]
+    if panel.stacked:
+        axes.stackplot(x, *(values(name) for name, _ in known), labels=[label for _, label in known], colors=COLOURS)
+    else:
+        for (name, label), colour in zip(known, COLOURS, strict=False):
+            style = "--" if name in ("target_entropy", "value_baseline") else "-"
+            axes.plot(x, values(name), style, label=label, color=colour, marker="." if len(rows) < 40 else None)
+    if panel.share:
+        axes.set_ylim(0, 1.02)
+    axes.set_xlabel("iteration")
+    if len(known) > 1:
+        axes.legend(frameon=False, fontsize=8)
+    return as_svg(figure)
+
+
+def draw_calibration(rows: Rows) -> str | None:
+    """Mean results over the network's values in the last fifth of the run."""
+    late = [row["calibration"] for row in rows[-max(1, len(rows) // 5) :] if row.get("calibration")]
+    if not late:
+        return None
+    counts, sums = ([sum(column) for column in zip(*(part[i] for part in late), strict=True)] for i in (0, 1))
+    width = 2 / len(counts)
+    middles = [-1 + width * (i + 0.5) for i in range(len(counts))]
+    points = [(x, s / c, c) for x, s, c in zip(middles, sums, counts, strict=True) if c]
+    figure, axes = new_figure()
+    axes.plot([-1, 1], [-1, 1], "--", color="grey", linewidth=1)
+    most = max(c for *_, c in points)
+    axes.scatter(
+        [x for x, *_ in points], [y for _, y, _ in points], [8 + 90 * c / most for *_, c in points], COLOURS[0]
     )
+    axes.set(xlabel="value that the network gave", ylabel="mean result", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
+    return as_svg(figure)
+
+
+def draw_ladder(folder: Path) -> str | None:
+    """Ratings of the networks beside the baselines, where `evaluate.py ladder` has measured them."""
+    path = folder / LADDER
+    if not path.is_file():
+        return None
+    from agents.tables import draw_ladder as draw
+
+    figure, axes = new_figure(wide=True)
+    draw(axes, json.loads(path.read_text())["ratings"])
+    return as_svg(figure)
+
+
+def pictures(game: envs.Game, line: dict[str, Any]) -> list[tuple[str, str]]:
+    """Positions of an archived game, evenly from where play began to the end, as (caption, SVG)."""
+    states = archive.replay(game, line)
+    first, last = line["opening"], len(states) - 1
+    plies = sorted({first + round((last - first) * i / (PICTURES - 1)) for i in range(PICTURES)})
+    caption = lambda t: f"after {t} moves" + (f": {line['moves'][t - 1]}" if t else "")
+    return [(caption(t), alone(game.svg(states[t]))) for t in plies]
+
+
+_serial = itertools.count()
+
+
+def alone(svg: str) -> str:
+    """The picture with identifiers of its own, so that many fit on one page."""
+    mark = f"p{next(_serial)}"
+    for name in set(re.findall(r'\bid="([^"]+)"', svg)):
+        svg = svg.replace(f'id="{name}"', f'id="{mark}{name}"').replace(f"#{name}", f"#{mark}{name}")
+    return svg
+
+
+def samples(game: envs.Game, folder: Path) -> str:
+    """Games of self-play from the start, the middle and the end of the run."""
+    games = [line for line in archive.read(folder) if len(line["moves"]) >= 2 * line["opening"]]
+    if not games:
+        return ""
+    chosen = [games[round((len(games) - 1) * i / max(SAMPLES - 1, 1))] for i in range(min(SAMPLES, len(games)))]
+    parts = []
+    for line in chosen:
+        won = [f"player {i}" for i, r in enumerate(line["rewards"]) if r > 0]
+        ending = (
+            "drawn" if not won else f"{' and '.join(won)} won" + (", the other gave up" if line["resigned"] else "")
+        )
+        shown = "".join(
+            f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"
+            for caption, svg in pictures(game, line)
+        )
+        moves = " ".join(line["moves"][line["opening"] :])
+        parts.append(
+            f"<h3>Iteration {line['iteration']}: {ending}</h3><div class='film'>{shown}</div>"
+            f"<p class='moves'>{html.escape(moves)}</p>"
+        )
+    return "<h2>Games</h2>" + "".join(parts)
+
+
+def facts(rows: Rows, config: Any, game: envs.Game) -> str:
+    """What the run was, as a table."""
+    last = rows[-1]
+    search = f"{config.search}, {config.num_simulations} simulations"
+    known: Sequence[tuple[str, Any]] = (
+        ("game", game.name), ("recipe", config.recipe), ("iterations", last["iteration"]),
+        ("minutes", f"{last['minutes']:.1f}"), ("games", f"{last['total_games']:,}"),
+        ("moves", f"{last['total_plies']:,}"), ("network", f"{config.network}, {config.channels} x {config.blocks}"),
+        ("search", "none" if config.recipe == "value_generations" else search), ("lanes", config.num_envs),
+        ("rating", "-" if last.get("rating") is None else f"{last['rating']:.0f}"),
+    )  # fmt: skip
+    return "".join(f"<div><dt>{name}</dt><dd>{html.escape(str(value))}</dd></div>" for name, value in known)
+
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #22262b; --soft: #6a727b; --page: #fbfaf7; --card: #fff; --line: #e4e1d9; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e4e2dc; --soft: #a0a6ad; --page: #17191c; --card: #1f2226; --line: #33373d; }
+}
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0; }
+main { max-width: 1080px; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
+h1 { font-size: 1.7rem; margin: 0 0 1rem; } h2 { margin: 2.5rem 0 1rem; font-size: 1.25rem; }
+h3 { font-size: 1rem; margin: 1.6rem 0 .6rem; }
+dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(170px, 1fr)); gap: .8rem; margin: 0; }
+dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-weight: 600; }
+.grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); gap: 1rem; }
+.card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; }
+.card h3 { margin: 0; } .card p { margin: .1rem 0 .5rem; color: var(--soft); font-size: .85rem; }
+.card svg { width: 100%; height: auto; } .wide { grid-column: 1 / -1; }
+.film { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .8rem; }
+.film svg { width: 100%; height: auto; } figure { margin: 0; }
+figcaption, .moves { color: var(--soft); font-size: .8rem; }
+"""
+
+
+def page(folder: Path) -> str:
+    """The whole page.
+
+    Raises:
+        ValueError: the folder holds no run.
+    """
+    rows = read_metrics(folder)
+    config = models.about(models.find(folder))["config"]
+    game = envs.make(config.env)
+    cards = [(panel.title, panel.what, draw_panel(panel, rows), "") for panel in PANELS]
+    calibrated = "Results of positions by the value that the network gave them: right on the line, large dots are many."
+    cards.append(("Calibration", calibrated, draw_calibration(rows), ""))
+    cards.append(("Ladder", "Ratings of the networks and of the baselines.", draw_ladder(folder), " wide"))
+    shown = "".join(
+        f"<section class='card{kind}'><h3>{title}</h3><p>{what}</p>{svg}</section>"
+        for title, what, svg, kind in cards
+        if svg
+    )
+    name = html.escape(folder.resolve().name)
+    return (
+        f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{name}</title>"
+        f"<meta name='viewport' content='width=device-width, initial-scale=1'><style>{STYLE}</style><main>"
+        f"<h1>{name}</h1><dl>{facts(rows, config, game)}</dl><h2>Curves</h2><div class='grid'>{shown}</div>"
+        f"{samples(game, folder)}</main></html>"
+    )
+
+
+def main(show: Callable[[str], None] = print) -> None:
+    with cli.errors():
+        if len(sys.argv) not in (2, 3):
+            raise ValueError("want the folder of a run, such as runs/NAME, and perhaps the file to write")
+        folder = Path(sys.argv[1])
+        target = Path(sys.argv[2]) if len(sys.argv) == 3 else folder / FILE
+        text = page(folder)
+        fresh = target.with_name(target.name + ".new")
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(target)
+        show(f"{target}: {len(text) / 1024:.0f} KiB")
+
+
+if __name__ == "__main__":
+    main()

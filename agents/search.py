@@ -14,7 +14,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import mctx_search, selection, tree_search
+from agents import keys, mctx_search, selection, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL, Evaluate, by_player, make_evaluate
 from agents.network import Network
@@ -70,6 +70,10 @@ def tree_slots(game: Game, config: Config) -> int | None:
     return slots if config.tree == "slots" or worth_it else None
 
 
+# Plies from which an urge counts: the author of EvoPawness left the openings alone.
+URGENT_FROM = 50
+
+
 @dataclasses.dataclass(frozen=True)
 class Forest:
     """Trees of a game, one for each position of a batch, grown by the search of a configuration."""
@@ -89,8 +93,10 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     """The trees of `config`, whose nodes keep an edge for every action code or for the legal ones, see `tree_slots`.
 
     Raises:
-        ValueError: proofs for other than two players.
+        ValueError: proofs for other than two players, or an urge for a game that has none.
     """
+    if config.early_urge and game.urge is None:
+        raise ValueError(f"--early_urge: {game.name} calls no action urgent")
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
     evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
@@ -103,11 +109,17 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Drawn for all codes, so that trees over slots see the same."""
-            drawn = sample(key, (len(tree.size), game.num_actions))
+            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
             return drawn if num_slots is None else at_slots(drawn, forest.codes(tree)[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        return run(weights, key, tree, below, draw, plies, config, explore)
+        if config.early_urge == 0:
+            return run(weights, key, tree, below, draw, plies, config, explore)
+        assert game.urge is not None
+        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], forest.states(tree)))
+        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
+        urge = urge if num_slots is None else at_slots(urge, forest.codes(tree)[:, ROOT])
+        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
     forest = make_trees(game, root, think, num_slots, config.proofs)
     return forest
@@ -150,7 +162,8 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
-        the number of moves made in each. A finished game gets a meaningless result, without NaN.
+        the number of moves made in each; `key` is one, or one for each lane (agents/keys.py). A finished game gets a
+        meaningless result, without NaN.
 
     Raises:
         ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.
@@ -161,9 +174,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
     forest = make_forest(game, net, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
-        tree = forest.plant(
-            weights, jax.random.fold_in(key, config.num_simulations), states, config.num_simulations + 1
-        )
+        tree = forest.plant(weights, keys.fold_in(key, config.num_simulations), states, config.num_simulations + 1)
         edge, policy, tree = forest.think(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
         codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], edges.logits.shape)
@@ -175,6 +186,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
         return SearchResult(
             action=jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0],
             policy=wide(policy),
+            surprise=selection.divergence(policy, edges.logits),
             value=value,
             values=tree.values[:, ROOT] if edges.low is None else by_proof(),
             raw_value=edges.raw,
@@ -198,7 +210,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     sequential halving counts those of now alone, and so does the move to play.
     """
     del plies
-    search_key, noise_key = jax.random.split(key)  # as mctx splits it: both loops see the same noise
+    search_key, noise_key = keys.split(key)  # as mctx splits it: both loops see the same noise
     start = root_edges(tree)
     noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.gumbel_actions, start.logits.shape[-1])
@@ -228,9 +240,10 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     return selection.prefer_proven(root_edges(tree), action), improved, tree
 
 
-def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array):
-    """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play."""
-    action_key, noise_key, search_key = jax.random.split(key, 3)
+def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, urge: Array | float = 0.0):
+    """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play. `urge`
+    [B, K] is added to the scores of the root."""
+    action_key, noise_key, search_key = keys.split(key, 3)
 
     def noisy() -> Array:
         gamma = draw(lambda key, shape: jax.random.loggamma(key, config.dirichlet_alpha, shape), noise_key)
@@ -241,7 +254,8 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
         "c_puct": config.c_puct, "rescale": config.rescale_values, "first_play": config.first_play_urgency
     }  # fmt: skip
     select = lambda edges: selection.puct(selection.prune(edges), **options)
-    at_root = lambda edges: select(edges._replace(logits=prior))  # the tree keeps the prior without noise
+    # The tree keeps the prior without noise.
+    at_root = lambda edges: selection.puct(selection.prune(edges._replace(logits=prior)), **options, urge=urge)
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
     )
@@ -250,7 +264,7 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
     policy = visits / jnp.maximum(visits.sum(-1, keepdims=True), 1)
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
-    drawn = jax.random.categorical(action_key, logits)
+    drawn = keys.draw(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
     action = selection.prefer_proven(root_edges(tree), logits.argmax(-1).astype(jnp.int32))
     return jnp.where(early, drawn, action).astype(jnp.int32), policy, tree
 

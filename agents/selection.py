@@ -132,12 +132,15 @@ def halving_table(most_considered: int, simulations: int) -> np.ndarray:
     return table
 
 
-def puct(edges: Edges, c_puct: float, rescale: bool, first_play: float, c_base: float = 19652.0) -> Array:
+def puct(
+    edges: Edges, c_puct: float, rescale: bool, first_play: float, c_base: float = 19652.0, urge: Array | float = 0.0
+) -> Array:
     """Value plus a bonus for prior and few visits (Silver et al. 2018, pseudocode); the constant grows with visits.
 
     Values lie in [0, 1]: with `rescale` spread over the visited edges and the node itself, an edge without a visit
     counting as the lowest (Schrittwieser et al. 2020, appendix B); else as they are, an edge without a visit being
-    worth the node's value less `first_play` times the root of the visited share of the prior (Wu 2019).
+    worth the node's value less `first_play` times the root of the visited share of the prior (Wu 2019). `urge` [M, K]
+    is added as it stands.
     """
     visited, prior = edges.visits > 0, jax.nn.softmax(edges.logits)
     value = edges.value[:, None]
@@ -151,7 +154,13 @@ def puct(edges: Edges, c_puct: float, rescale: bool, first_play: float, c_base: 
         q = (jnp.where(visited, edges.q, jnp.maximum(value - first_play * jnp.sqrt(seen), -1.0)) + 1) / 2
     total = edges.total[:, None]
     factor = c_puct + jnp.log((total + c_base + 1) / c_base)
-    return best(q + jnp.sqrt(total) * factor * prior / (edges.visits + 1), legal(edges))
+    return best(q + jnp.sqrt(total) * factor * prior / (edges.visits + 1) + urge, legal(edges))
+
+
+def divergence(policy: Array, logits: Array) -> Array:
+    """Kullback-Leibler divergence of `policy` [M, K] from the one of `logits`, nats; float32[M]."""
+    told = jnp.log(jnp.maximum(policy, 1e-30)) - jax.nn.log_softmax(logits)
+    return jnp.where(policy > 0, policy * told, 0.0).sum(-1)
 
 
 def ucb1(edges: Edges, exploration: float) -> Array:

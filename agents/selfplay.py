@@ -6,15 +6,35 @@ when its game has ended, see `outcomes`.
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from agents import keys
 from agents.config import Config
 from agents.slots import at_slots, legal_slots
+from agents.tree_search import SearchResult
 from envs.game import Array, Game
+
+Search = Callable[[Any, Array, Any, Array], SearchResult]
+
+# A network that is wrong by less than this about a position has only misjudged who is ahead, not who wins.
+WORTH_ANOTHER_GAME = 0.5
+
+
+class Place(NamedTuple):
+    """A position that the value head may have misjudged, with the way to it; arrays lead with [B]."""
+
+    states: Any
+    plies: Array  # int32[], moves made before it
+    moves: Array  # int16[max_plies], these moves
+    player: Array  # int32[], who is to move
+    raw_value: Array  # float32[], the network's value for him
+    error: Array  # float32[], how far it was off; 0 where there is no such position
 
 
 class Lanes(NamedTuple):
@@ -23,6 +43,10 @@ class Lanes(NamedTuple):
     states: Any  # [B, ...], none of them finished
     plies: Array  # int32[B], moves made in each
     played_out: Array  # bool[B], never given up
+    moves: Array  # int16[B, max_plies], the moves made, from the start position on; meaningless behind them
+    opening: Array  # int16[B], how many of them were made before play began
+    doubtful: Place | None  # where network and search differed most in this game; None without `restart_share`
+    misjudged: Place | None  # of the games that ended in this lane, where the network erred most
 
 
 class Row(NamedTuple):
@@ -31,7 +55,8 @@ class Row(NamedTuple):
     memory: Any  # game.remember(s): what `observe` needs
     action: Array  # int16[], the move made, an absolute code
     actions: Array  # int16[K], legal codes in the mover's frame, -1 in empty slots
-    policy: Array  # float16[K], the search's improved policy on them
+    policy: Array  # float16[K], the search's improved policy on them; all 0 where the search was a fast one
+    surprise: Array  # float16[], how far that policy is from the network's, Kullback-Leibler divergence in nats
     player: Array  # int8[], who moved
     values: Array  # float16[n], searched value for every player
     raw_value: Array  # float16[], the network's own for the mover
@@ -47,26 +72,66 @@ def where_lanes(condition: Array, new: Any, old: Any) -> Any:
     return jax.tree.map(pick, new, old)
 
 
-def new_games(game: Game, key: Array, count: int, random_plies: int, played_out: float) -> Lanes:
+class Ended(NamedTuple):
+    """Games that ended in an iteration, as the archive keeps them; arrays lead with [E]."""
+
+    moves: Array  # int16[max_plies], from the start position on; -1 behind the last
+    opening: Array  # int16[], how many of them were made before play began
+    resigned: Array  # bool[]
+    rewards: Array  # float32[n]
+    there: Array  # bool[], False in an empty place
+
+
+def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
     """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished. A share
     `played_out` of them will never be given up."""
-    start_key, plies_key, play_key, out_key = jax.random.split(key, 4)
-    wanted = jax.random.randint(plies_key, (count,), 0, random_plies + 1)
+    start_key, plies_key, play_key, out_key = keys.split(key, 4)
+    any_number = lambda key, shape: jax.random.randint(key, shape, 0, config.random_plies + 1)
+    wanted = keys.draw(any_number, plies_key, (count,))
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
-        action = random_action(jax.random.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
+        action = random_action(keys.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
         moved = jax.vmap(game.move)(lanes.states, action)
-        plays = (t < wanted) & ~jax.vmap(game.over)(moved)
-        return lanes._replace(states=where_lanes(plays, moved, lanes.states), plies=lanes.plies + plays)
+        return advance(lanes, action, moved, (t < wanted) & ~jax.vmap(game.over)(moved))
 
-    states = jax.vmap(game.init)(jax.random.split(start_key, count))
-    start = Lanes(states, jnp.zeros(count, jnp.int32), jax.random.uniform(out_key, (count,)) < played_out)
-    return jax.lax.fori_loop(0, random_plies, ply, start)
+    states = jax.vmap(game.init)(keys.each(start_key, count))
+    start = jax.lax.fori_loop(0, config.random_plies, ply, empty_lanes(game, states, config))
+    played_out = keys.draw(jax.random.uniform, out_key, (count,)) < config.played_out
+    return start._replace(played_out=played_out, opening=start.plies.astype(jnp.int16))
 
 
-def restart(game: Game, key: Array, lanes: Lanes, done: Array, random_plies: int, played_out: float) -> Lanes:
-    """Puts a new game in every lane that is `done`, bool[B], see `new_games`."""
-    return where_lanes(done, new_games(game, key, done.shape[0], random_plies, played_out), lanes)
+def empty_lanes(game: Game, states: Any, config: Config) -> Lanes:
+    """Games in which no move has been made yet."""
+    count = len(jax.tree.leaves(states)[0])
+    plies, moves = jnp.zeros(count, jnp.int32), jnp.zeros((count, game.max_plies), jnp.int16)
+    nowhere = Place(states, plies, moves, plies, jnp.zeros(count), jnp.zeros(count))
+    place = nowhere if config.restart_share else None
+    return Lanes(states, plies, jnp.zeros(count, bool), moves, jnp.zeros(count, jnp.int16), place, place)
+
+
+def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
+    """The lanes where `plays` holds, one move on: `action` led to `moved`."""
+    here = (jnp.arange(lanes.moves.shape[1]) == lanes.plies[:, None]) & plays[:, None]
+    return lanes._replace(
+        states=where_lanes(plays, moved, lanes.states),
+        plies=lanes.plies + plays,
+        moves=jnp.where(here, action[:, None].astype(jnp.int16), lanes.moves),
+    )
+
+
+def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -> Lanes:
+    """Puts a new game in every lane that is `done`, bool[B], see `new_games`; with `restart_share` some begin where the
+    network erred, and every time the error counts half as much, so that worse ones take its place."""
+    fresh = new_games(game, key, done.shape[0], config)
+    if lanes.misjudged is not None:
+        place = lanes.misjudged
+        again = keys.draw(jax.random.uniform, keys.fold_in(key, 0), done.shape) < config.restart_share
+        again &= done & (place.error > WORTH_ANOTHER_GAME)
+        place = place._replace(error=jnp.where(again, place.error / 2, place.error))
+        opening = place.plies.astype(jnp.int16)
+        there = fresh._replace(states=place.states, plies=place.plies, moves=place.moves, opening=opening)
+        fresh = where_lanes(again, there, fresh)._replace(misjudged=place)
+    return where_lanes(done, fresh, lanes)
 
 
 def random_action(key: Array, mask: Array) -> Array:
@@ -81,7 +146,8 @@ def random_action(key: Array, mask: Array) -> Array:
     square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
     inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
     upto = jnp.cumsum(inside, axis=-1)
-    r = jax.random.randint(key, (lanes,), 0, jnp.maximum(upto[:, -1], 1))[:, None]
+    below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
+    r = keys.draw(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
     column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
     before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
     chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
@@ -89,29 +155,53 @@ def random_action(key: Array, mask: Array) -> Array:
     return jnp.minimum(row, square.shape[1] - 1) * width + column
 
 
-def start_lanes(game: Game, key: Array, num_envs: int, played_out: float = 0.0) -> Lanes:
+def start_lanes(game: Game, key: Array, config: Config) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
+    count, from_start = config.num_envs, dataclasses.replace(config, random_plies=0, restart_share=0.0)
     start_key, plies_key, play_key = jax.random.split(key, 3)
-    wait = jax.random.randint(plies_key, (num_envs,), 0, game.max_plies)
+    wait = jax.random.randint(plies_key, (count,), 0, game.max_plies)
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
         action_key, restart_key = jax.random.split(jax.random.fold_in(play_key, t))
         action = random_action(action_key, jax.vmap(game.mask)(lanes.states))
         moved = jax.vmap(game.move)(lanes.states, action)
-        plays = t < wait
-        lanes = lanes._replace(states=where_lanes(plays, moved, lanes.states), plies=lanes.plies + plays)
-        return restart(game, restart_key, lanes, jax.vmap(game.over)(lanes.states), 0, played_out)
+        lanes = advance(lanes, action, moved, t < wait)
+        return restart(game, restart_key, lanes, jax.vmap(game.over)(lanes.states), from_start)
 
-    return jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, num_envs, 0, played_out))
+    lanes = jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, count, from_start))
+    places = empty_lanes(game, lanes.states, config)
+    return lanes._replace(opening=lanes.plies.astype(jnp.int16), doubtful=places.doubtful, misjudged=places.misjudged)
 
 
-def make_selfplay(game: Game, search, config: Config):
-    """`play(weights, key, lanes) -> (lanes, Row[T, B])`, with `search` from `make_search`."""
+def make_selfplay(game: Game, search: Search, config: Config, fast: Search | None = None):
+    """Self-play of T plies as one pure function.
 
-    def ply(weights, lanes: Lanes, key: Array) -> tuple[Lanes, Row]:
-        search_key, restart_key = jax.random.split(key)
+    Args:
+        game: rules.
+        search: from `make_search`.
+        config: its options.
+        fast: a cheaper search for the plies that `full` leaves out; its policies are not learnt.
+
+    Returns:
+        `play(weights, key, lanes, full) -> (lanes, Row[T, B], Ended[T, B])`; `full` bool[T] says which plies get the
+        full search, all of them together because lanes are in step; `key` is one, or one for each lane
+        (agents/keys.py).
+    """
+    if config.resign < 1 and game.num_players != 2:
+        raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
+
+    def think(weights, key, lanes: Lanes, full: Array) -> SearchResult:
+        if fast is None:
+            return search(weights, key, lanes.states, lanes.plies)
+        look = lambda search: lambda: search(weights, key, lanes.states, lanes.plies)
+        found = jax.lax.cond(full, look(search), look(fast))
+        return found._replace(policy=jnp.where(full, found.policy, 0.0))
+
+    def ply(weights, lanes: Lanes, now: tuple[Array, Array]) -> tuple[Lanes, tuple[Row, Ended]]:
+        key, full = now
+        search_key, restart_key = keys.split(key)
         states = lanes.states
-        found = search(weights, search_key, states, lanes.plies)
+        found = think(weights, search_key, lanes, full)
         slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
         player = jax.vmap(game.player)(states)
         moved = jax.vmap(game.move)(states, found.action)
@@ -123,6 +213,7 @@ def make_selfplay(game: Game, search, config: Config):
             action=found.action.astype(jnp.int16),
             actions=to_view(game, slots, player).astype(jnp.int16),
             policy=at_slots(found.policy, slots).astype(jnp.float16),
+            surprise=found.surprise.astype(jnp.float16),
             player=player.astype(jnp.int8),
             values=found.values.astype(jnp.float16),
             raw_value=found.raw_value.astype(jnp.float16),
@@ -131,17 +222,38 @@ def make_selfplay(game: Game, search, config: Config):
             rewards=jnp.where(resigned[:, None], lost, jax.vmap(game.rewards)(moved)),
             plies=lanes.plies.astype(jnp.int16),
         )
-        lanes = Lanes(moved, lanes.plies + 1, lanes.played_out)
-        return restart(game, restart_key, lanes, done, config.random_plies, config.played_out), row
+        lanes = watch(lanes, found, player, row)
+        lanes = advance(lanes, found.action, moved, jnp.ones_like(done))
+        ended = ended_games(lanes, row)
+        return restart(game, restart_key, lanes, done, config), (row, ended)
 
-    if config.resign < 1 and game.num_players != 2:
-        raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
-
-    def play(weights: Any, key: Array, lanes: Lanes) -> tuple[Lanes, Row]:
-        keys = jax.random.split(key, config.plies_per_iteration)
-        return jax.lax.scan(lambda lanes, k: ply(weights, lanes, k), lanes, keys)
+    def play(weights: Any, key: Array, lanes: Lanes, full: Array) -> tuple[Lanes, Row, Ended]:
+        of_plies = keys.split(key, config.plies_per_iteration)
+        lanes, (rows, ended) = jax.lax.scan(lambda lanes, now: ply(weights, lanes, now), lanes, (of_plies, full))
+        return lanes, rows, ended
 
     return play
+
+
+def watch(lanes: Lanes, found: SearchResult, player: Array, row: Row) -> Lanes:
+    """Keeps where network and search differ most; at the end of the game the result tells how far it was off, and what
+    is worse than the lane's misjudged position takes its place."""
+    if lanes.doubtful is None or lanes.misjudged is None:
+        return lanes
+    doubt = jnp.abs(found.value - found.raw_value)
+    here = Place(lanes.states, lanes.plies, lanes.moves, player, found.raw_value, doubt)
+    doubtful = where_lanes(doubt > lanes.doubtful.error, here, lanes.doubtful)
+    result = jnp.take_along_axis(row.rewards, doubtful.player[:, None], axis=-1)[:, 0]
+    erred = doubtful._replace(error=jnp.abs(doubtful.raw_value - result))
+    worse = row.done & (erred.error > lanes.misjudged.error)
+    return lanes._replace(doubtful=doubtful, misjudged=where_lanes(worse, erred, lanes.misjudged))
+
+
+def ended_games(lanes: Lanes, row: Row) -> Ended:
+    """The games of the lanes, for those that have just ended with `row`; a game given up lacks the last move."""
+    played = jnp.arange(lanes.moves.shape[1]) < (lanes.plies - row.resigned)[:, None]
+    moves = jnp.where(played, lanes.moves, -1).astype(jnp.int16)
+    return Ended(moves, lanes.opening, row.resigned, row.rewards, row.done)
 
 
 def to_view(game: Game, actions: Array, player: Array) -> Array:

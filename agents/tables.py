@@ -79,7 +79,12 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
     except ImportError as error:
         raise ValueError("--plot needs matplotlib: pip install 'ripzero[plots]'") from error
     figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
+    draw_ladder(figure.subplots(), rows)
+    figure.savefig(path)
+
+
+def draw_ladder(axes: Any, rows: list[dict[str, Any]]) -> None:
+    """The same on the axes of a figure."""
     networks = [row for row in rows if "games" in row]
     middle = [row["elo"] for row in networks]
     reach = [
@@ -92,4 +97,3 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
             axes.axhline(row["elo"], linestyle="--", linewidth=1, color="grey")
             axes.annotate(row["player"], (0.01, row["elo"]), xycoords=("axes fraction", "data"), va="bottom")
     axes.set(xlabel="games of self-play", ylabel="Elo")
-    figure.savefig(path)

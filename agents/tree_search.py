@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from agents import keys
 from agents.evaluation import ILLEGAL
 from agents.tree_writes import Form, Put, in_form, one_hot
 from envs.game import Array
@@ -74,6 +75,7 @@ class SearchResult(NamedTuple):
 
     action: Array  # int32[B], the move to play
     policy: Array  # float32[B, A], improved policy, 0 on illegal actions
+    surprise: Array  # float32[B], Kullback-Leibler divergence of that policy from the network's, nats
     value: Array  # float32[B], searched value for the mover
     values: Array  # float32[B, n], the same for every player
     raw_value: Array  # float32[B], the network's own value
@@ -114,7 +116,7 @@ def search(
         lanes = lanes_of(tree)
         path = descend(tree, select_root(edges_of(tree, lanes, ROOT)), nodes)
         before = jax.tree.map(lambda x: x[lanes, path.node], tree.states)
-        leaf, states = expand(weights, jax.random.fold_in(key, i), path.edge, before)
+        leaf, states = expand(weights, keys.fold_in(key, i), path.edge, before)
         return learn(tree, path, leaf, states), path.nodes
 
     nodes = jnp.full(tree.visits.shape[::-1], ROOT, jnp.int32)  # used again, so that no simulation clears it

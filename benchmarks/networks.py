@@ -42,7 +42,7 @@ def make_data(game: Game) -> tuple[list[np.ndarray], Batch]:
     """Training rows on the host and one held-out batch."""
 
     def rows(key):
-        states = start_lanes(game, key, CHUNK).states
+        states = start_lanes(game, key, Config(num_envs=CHUNK)).states
 
         def play_out(key):
             def ply(carry):

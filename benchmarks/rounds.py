@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import jax
+
+from agents import cli
 
 Row = dict[str, Any]
 
@@ -44,3 +50,30 @@ def show(rows: Iterable[Row], as_json: bool) -> None:
         if number == 0:
             print("  ".join(f"{name:>16s}" for name in row))
         print("  ".join(f"{'' if value is None else value!s:>16s}" for value in row.values()), flush=True)
+
+
+def arguments() -> tuple[Callable[..., Any] | None, bool]:
+    """`--other=FILE.py:FUNCTION`, loaded, and `--json` of the command line; a table begins with the machine's name."""
+    as_json, other = False, None
+    with cli.errors():
+        for word in sys.argv[1:]:
+            if word == "--json":
+                as_json = True
+            elif word.startswith("--other="):
+                other = load(word.removeprefix("--other="))
+            else:
+                raise ValueError(f"unknown argument {word}; known: --other=FILE.py:FUNCTION, --json")
+    if not as_json:
+        print(f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
+    return other, as_json
+
+
+def load(where: str) -> Callable[..., Any]:
+    """The function of FILE.py:FUNCTION."""
+    path, colon, name = where.partition(":")
+    spec = importlib.util.spec_from_file_location("other", path)
+    if not colon or spec is None or spec.loader is None or not Path(path).is_file():
+        raise ValueError(f"--other={where}: want FILE.py:FUNCTION")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return getattr(module, name)

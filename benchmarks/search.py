@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import envs
 from agents import cli
 from agents.config import Config
-from agents.network import Network, make_network
+from agents.network import Heads, Network, make_network
 from agents.search import make_search
 from benchmarks import rounds
 from envs.game import Game
@@ -63,7 +63,7 @@ def drift_network(num_actions: int) -> Network:
         x = planes.reshape(-1, 1)
         return jnp.sin(x * (1 + jnp.arange(num_actions)) * 40), jnp.sin(x[:, 0] * 1000)
 
-    return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
+    return Network(lambda key: {}, apply, lambda weights, planes: (Heads(*apply(weights, planes), None, None), weights))
 
 
 def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str):

@@ -13,8 +13,6 @@ Gumbel search and a residual network of that size, or None for a size that is no
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,7 +26,7 @@ from jax.sharding import PartitionSpec as Spec
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import cli, mesh, selfplay
+from agents import keys, mesh, selfplay
 from agents.config import Config
 from agents.network import make_network
 from agents.search import make_search
@@ -60,12 +58,12 @@ def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, p
     devices = mesh.make_mesh(games, games)
     net = make_network(game, config)
     weights = net.init(jax.random.key(0))
-    lanes = selfplay.start_lanes(game, jax.random.key(1), games)
+    lanes = selfplay.start_lanes(game, jax.random.key(1), config)
     play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
 
     def whole(weights, lanes):
-        key = jax.random.fold_in(jax.random.key(2), jax.lax.axis_index(mesh.GAMES))
-        return play(weights, key, lanes)[0]
+        of_lanes = keys.of_lanes(jax.random.key(2), mesh.numbers(lanes.plies))
+        return play(weights, of_lanes, lanes, jnp.ones(plies, bool))[0]
 
     def alone(weights, lanes):
         planes = jax.vmap(game.observe)(lanes.states)
@@ -103,29 +101,9 @@ def measure(other: Callable[..., Side | None] | None) -> Iterator[rounds.Row]:
         yield row
 
 
-def load(where: str) -> Callable[..., Side | None]:
-    path, colon, name = where.partition(":")
-    spec = importlib.util.spec_from_file_location("other", path)
-    if not colon or spec is None or spec.loader is None or not Path(path).is_file():
-        raise ValueError(f"--other={where}: want FILE.py:FUNCTION")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return getattr(module, name)
-
-
 def main() -> None:
     mesh.claim_cores()
-    as_json, other = False, None
-    with cli.errors():
-        for word in sys.argv[1:]:
-            if word == "--json":
-                as_json = True
-            elif word.startswith("--other="):
-                other = load(word.removeprefix("--other="))
-            else:
-                raise ValueError(f"unknown argument {word}; known: --other=FILE.py:FUNCTION, --json")
-    if not as_json:
-        print(f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
+    other, as_json = rounds.arguments()
     rounds.show(measure(other), as_json)
 
 

@@ -61,15 +61,16 @@ class Game:
     from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
     to_view: np.ndarray | None = None  # int32[num_players, A]: code in the mover's frame of each absolute code
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
+    urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
     remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
     about: str = ""  # "Title: the rules in one sentence", for people
     seats: tuple[str, ...] = ()  # what the players are called; by default A, B, C, ...
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
     label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
 
-    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions with the same
-    # cells, or with none, are buttons; a game without `cells` is played with buttons alone. What a label says in
-    # brackets at its end is left out in lists of moves.
+    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
+    # that have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played
+    # with buttons alone. What a label says in brackets at its end is left out in lists of moves.
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
@@ -154,7 +155,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         frames = earlier + [earlier[-1] if earlier else game.remember(now)] * (length - 1 - len(earlier))
         return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
 
-    evaluate = game.evaluate
+    evaluate, urge = game.evaluate, game.urge
     return dataclasses.replace(
         game,
         init=lambda key=None: begin(game.init(key)),
@@ -170,6 +171,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         show=lambda s: game.show(s.now),
         svg=lambda s: game.svg(s.now),
         evaluate=None if evaluate is None else lambda s: evaluate(s.now),
+        urge=None if urge is None else lambda s: urge(s.now),
         to_record=to_record,
         from_record=from_record,
     )

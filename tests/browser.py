@@ -83,7 +83,7 @@ def game(driver: webdriver.Chrome) -> dict:
 
 def settled(driver: webdriver.Chrome) -> dict:
     """Waits until nobody thinks and gives what the page knows."""
-    wait(driver, lambda: driver.execute_script("return view && !view.thinking && !$('board').inert"), "a rest")
+    wait(driver, lambda: driver.execute_script("return view && !view.thinking && !busy"), "a rest")
     return game(driver)
 
 
@@ -98,11 +98,11 @@ def click_cell(driver: webdriver.Chrome, name: str) -> None:
 
 
 def make(driver: webdriver.Chrome, way: dict) -> None:
-    """Makes a move by mouse: its cells one after another, then its button if it shares them with other moves."""
+    """Makes a move by mouse: its cells one after another, then its button if it has one."""
     before = settled(driver)
     for cell in way["cells"]:
         click_cell(driver, cell)
     same = [other for other in before["legal"] if other["cells"][: len(way["cells"])] == way["cells"]]
-    if len(same) > 1 or not way["cells"]:
+    if len(same) > 1 or not way["cells"] or (len(way["cells"]) == 1 and way["label"] != way["action"]):
         one(driver, f"#choices button[data-action='{way['action']}']").click()
     wait(driver, lambda: game(driver)["version"] > before["version"], f"the move {way['action']}")

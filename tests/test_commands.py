@@ -3,12 +3,17 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
 import time
 
+import jax
+import numpy as np
 import pytest
+
+from agents import checkpoint, mesh
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = [
@@ -138,9 +143,38 @@ def test_stopping_and_resuming_equals_never_stopping(tmp_path):
     assert interrupt(tmp_path / "half", arguments) < 300
     code, _, errors = call("train.py", "--resume=half", cwd=tmp_path)
     assert code == 0, errors
-    timed = {"minutes", "moves_per_second", "seconds", "minutes_left"}
-    plain = lambda name: [{k: v for k, v in d.items() if k not in timed} for d in metrics(tmp_path / name)]
+    timed = lambda name: "seconds" in name or "minutes" in name or name in ("moves_per_second", "saved_iteration")
+    plain = lambda name: [{k: v for k, v in d.items() if not timed(k)} for d in metrics(tmp_path / name)]
     assert plain("whole") == plain("half")
+    assert (tmp_path / "whole/games.jsonl").read_bytes() == (tmp_path / "half/games.jsonl").read_bytes()
+    whole, half = (checkpoint.find(tmp_path / name, "resume") for name in ("whole", "half"))
+    config = checkpoint.about(whole)["config"]
+    assert {"whole", "half"} == {config.out, checkpoint.about(half)["config"].out}
+    devices = mesh.make_mesh(config.num_envs, config.batch_size)
+    ends = [jax.tree.leaves(checkpoint.load_run(path, config, devices)) for path in (whole, half)]
+    assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(*ends, strict=True))
+
+
+def test_a_page_about_the_run(run, tmp_path):
+    """All that the run measured, games as pictures, nothing from outside; a folder without a run is refused."""
+    home, _, _ = run
+    report = lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "agents.report", *arguments],
+        cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True, timeout=300,
+    )  # fmt: skip
+    done = report(str(home / "runs/a"), str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    for title in ("Policy loss", "Value loss", "Game length", "Variety", "Speed", "Time by phase", "Calibration"):
+        assert f"<h3>{title}</h3>" in page
+    assert "Wins minus losses" not in page  # these are for value generations
+    assert page.count("<figcaption>") >= 9 and page.count("<svg") >= 16
+    assert not re.search(r"(src|href)=['\"]https?:|@import|url\(http", page)
+    identifiers = re.findall(r'\bid="(p\d+[^"]*)"', page)
+    assert len(identifiers) == len(set(identifiers))
+    nothing = report(str(tmp_path))
+    assert nothing.returncode == 2
+    assert nothing.stderr.startswith("error:") and nothing.stderr.count("\n") == 1
 
 
 def test_a_run_can_be_prolonged(run):
@@ -210,8 +244,8 @@ def test_bad_use_of_a_run(run, monkeypatch, capsys):
     before = sorted((p, p.stat().st_mtime_ns) for p in (home / "runs/a").rglob("*"))
     for program, arguments, words in (
         ("train.py", [*TINY, "--out=runs/a"], "holds a run already"),
-        ("train.py", ["--resume=runs/a", "--num_envs=8"], "--num_envs cannot change"),
-        ("train.py", ["--resume=runs/a", "--env=foq"], "--env cannot change"),
+        ("train.py", ["--resume=runs/a", "--num_envs=8"], "--num_envs (was 16) cannot change"),
+        ("train.py", ["--resume=runs/a", "--env=foq"], "--env (was tictactoe) cannot change"),
         ("train.py", ["--resume=runs/a", "--iterations=2"], "budget"),
         ("evaluate.py", ["match", "runs/a", "random", "--env=foq"], "is a network for tictactoe"),
     ):

@@ -109,11 +109,12 @@ def test_games_are_given_up_but_for_those_played_out():
         mask = jax.vmap(game.mask)(states)
         value = jnp.where(plies >= 2, -0.95, 0.0)
         nothing = mask * 1.0
-        return SearchResult(mask.argmax(-1), nothing, value, nothing[:, :2], value, nothing, nothing, value)
+        return SearchResult(mask.argmax(-1), nothing, value, value, nothing[:, :2], value, nothing, nothing, value)
 
-    lanes = selfplay.new_games(game, jax.random.key(0), 400, 0, 0.5)
+    lanes = selfplay.new_games(game, jax.random.key(0), 400, config)
     assert 160 < int(lanes.played_out.sum()) < 240
-    after, rows = jax.jit(selfplay.make_selfplay(game, search, config))({}, jax.random.key(1), lanes)
+    full = jnp.ones(12, bool)
+    after, rows, _ = jax.jit(selfplay.make_selfplay(game, search, config))({}, jax.random.key(1), lanes, full)
     out = np.asarray(lanes.played_out)
     ends, given_up = np.asarray(rows.done), np.asarray(rows.resigned)
     assert (ends.argmax(0) == np.where(out, 6, 2)).all()
@@ -123,7 +124,7 @@ def test_games_are_given_up_but_for_those_played_out():
     assert (np.asarray(rows.plies)[3, ~out] == 0).all()
     assert (after.played_out != lanes.played_out).any()  # drawn anew for every game
     never = selfplay.make_selfplay(game, search, dataclasses.replace(config, resign=1.0))
-    assert not jax.jit(never)({}, jax.random.key(1), lanes)[1].resigned.any()
+    assert not jax.jit(never)({}, jax.random.key(1), lanes, full)[1].resigned.any()
     three = dataclasses.replace(game, num_players=3)
     with pytest.raises(ValueError, match="--resign=0.9: giving up is for two players"):
         selfplay.make_selfplay(three, search, config)
@@ -138,7 +139,7 @@ def test_random_actions_are_legal_and_even():
 
 def test_lanes_start_staggered():
     game = envs.make("foq:rows=5,cols=5")
-    lanes = jax.jit(lambda k: selfplay.start_lanes(game, k, 256))(jax.random.key(0))
+    lanes = jax.jit(lambda k: selfplay.start_lanes(game, k, Config(num_envs=256)))(jax.random.key(0))
     assert len(np.unique(lanes.plies)) >= 6
     assert not np.asarray(jax.vmap(game.over)(lanes.states)).any()
 
@@ -175,8 +176,9 @@ def test_three_players_learn_a_value_for_every_seat():
     iterate = jax.jit(make_iteration(game, net, config, ONE))
     for _ in range(4):
         run, figures = iterate(run, 0.0)
-    assert np.isfinite([figures.policy_loss, figures.value_loss, figures.future_loss]).all()
-    batch = replay.sample(game, run.replay, replay.draw(run.replay, jax.random.key(0), (32,)), future=True)
+    assert np.isfinite([figures["policy_loss"], figures["value_loss"], figures["future_loss"]]).all()
+    index = replay.draw(run.replay, jax.random.key(0), (32,))
+    batch = replay.sample(game, run.replay, index, dataclasses.replace(config, future_weight=1.0))
     assert batch.value.shape == (32, 3)
     np.testing.assert_allclose(batch.value.sum(-1), 0, atol=1e-6)
     logits, value = net.apply(run.learning.average, batch.planes)
@@ -221,7 +223,7 @@ def test_samples_are_turned_as_a_whole(parts):
     for _ in range(3):
         run, _ = iterate(run, 0.0)
     index = replay.draw(run.replay, jax.random.key(1), (32,))
-    batch = jax.device_get(replay.sample(game, run.replay, index, future=True))
+    batch = jax.device_get(replay.sample(game, run.replay, index, dataclasses.replace(SMALL, future_weight=1.0)))
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     memory = jax.tree.map(take, run.replay.rows.memory)
     seen = set()
@@ -334,9 +336,9 @@ def test_devices_share_the_work():
     ended = 0
     for _ in range(6):
         run, figures = iterate(run, 0.0)
-        ended += int(figures.games)
+        ended += int(figures["games"])
     assert run.replay.known.sharding.shard_shape(run.replay.known.shape) == (28, 8)
-    assert int(figures.replay_rows) == int(run.replay.known.sum())
+    assert int(figures["replay_rows"]) == int(run.replay.known.sum())
     assert ended == int(run.replay.rows.done.sum())
     assert (np.asarray(run.replay.known[:8]).any(0)).all()
     assert not np.array_equal(run.replay.rows.memory.board[:24, :8], run.replay.rows.memory.board[:24, 8:])

@@ -14,11 +14,12 @@ import jax.numpy as jnp
 from agents import analysis, models, tree_search
 from agents.analysis import Analyst
 from agents.network import make_network
-from agents.players import game_of, make_player, uct_forest
+from agents.players import for_play, game_of, make_player, uct_forest
 from envs.game import Game
 
 ROOM = 2**14  # positions that a tree remembers
-UCT_STEP = 50  # simulations between two looks at the clock
+STEP = 32  # simulations between two looks at the clock
+UCT_STEP = 50  # play-outs likewise
 
 
 def network_analyst(spec: str, game: Game) -> tuple[Analyst, Any]:
@@ -31,7 +32,7 @@ def network_analyst(spec: str, game: Game) -> tuple[Analyst, Any]:
     config = models.about(path)["config"]
     if not same_but_komi(config.env, game.name):
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
-    config = dataclasses.replace(config, value_scale=config.play_value_scale, search_loop="ours")
+    config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
     weights = jax.device_put(models.load(path, config))
     return analysis.make_analyst(game, make_network(game, config), config, room=ROOM), weights
 

@@ -102,11 +102,12 @@ def _runs(name: str) -> list[str]:
 
 
 def engine_of(player: str, simulations: int) -> tuple[str, int]:
-    """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own."""
+    """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the network
+    alone, does not search."""
     if player.startswith("uct:"):
         return "uct", int(player.removeprefix("uct:"))
     folder, at, number = player.rpartition("@")
-    return (folder, int(number)) if at else (player, simulations)
+    return (folder, int(number)) if at and number != "0" else (player, simulations)
 
 
 # Sessions
@@ -376,7 +377,6 @@ class Session:
             made = way(game, self.actions[-1])
             last = {"action": made.action, "cells": made.cells, "changed": changed(before, now)}
         return {
-            "id": self.id,
             "game": game.name,
             "title": title,
             "rules": rules,
@@ -416,6 +416,7 @@ class Session:
             thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
         live = job.report if job is not None else None
         return {
+            "id": self.id,
             "version": self.version,
             "thinking": thinking,
             "paused": self.paused,
@@ -478,14 +479,16 @@ class Review:
                 self.result = list(self._moves())
 
     def _moves(self) -> Iterator[dict[str, Any]]:
-        """What every move cost: the expected score, 0 to 1, that the mover had before it less the one after it."""
+        """What every move cost: the expected share of the point, 0 to 1, that the mover had before it less the one
+        after it. Where n play the winner has value 1 and each other -1 / (n - 1)."""
         session = self.session
+        point = 1 - 1 / session.game.num_players
         for ply, action in enumerate(session.actions):
             mover = session.positions[ply].player
             report, before, after = session.reports[ply], session.values(ply), session.values(ply + 1)
             assert before is not None and after is not None
             best, name = report["moves"][0]["action"], session.game.action_name(action)
-            drop = 0.0 if best == name else max(0.0, (before[mover] - after[mover]) / 2)
+            drop = 0.0 if best == name else max(0.0, before[mover] - after[mover]) * point
             mark = next((word for least, word in MARKS if drop >= least), "")
             yield {"ply": ply, "action": name, "drop": round(drop, 3), "mark": mark, "best": best}
 
@@ -519,7 +522,13 @@ class Sessions:
             session = Session(self.house, game, players, limits, start)
         except ValueError as error:
             raise Refused(400, f"position: {error}") from None
-        except (TypeError, KeyError, IndexError, OverflowError):  # a game of one's own that does not look closely
+        except (
+            TypeError,
+            KeyError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ):  # a game of one's own that does not look closely
             raise Refused(400, "position: this is no record of this game") from None
         for i, action in enumerate(actions):
             try:

@@ -23,7 +23,7 @@ import numpy as np
 from agents import models
 from agents.analysis import look
 from agents.network import make_network
-from agents.players import make_player, uct_forest
+from agents.players import for_play, make_player, uct_forest
 from agents.search import Forest, make_forest
 from agents.tree_search import ROOT, Tree
 from envs.game import Array, Game
@@ -66,15 +66,7 @@ def make_engine(game: Game, spec: str) -> Engine:
     if config.env != game.name:
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
     net, weights = make_network(game, config), models.load(path, config)
-    config = dataclasses.replace(
-        config,
-        num_simulations=STEP,
-        gumbel_actions=max(config.gumbel_actions, STEP // 2),
-        value_scale=config.play_value_scale,
-        root_symmetry="average",
-        proofs=game.num_players == 2,
-        search_loop="ours",
-    )
+    config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
     return _engine(game, make_forest(game, net, config), weights, STEP)
 
 
@@ -132,7 +124,7 @@ class Job:
 
     def ready(self, step: int, full: bool) -> bool:
         """Whether it has thought enough: a step that would go beyond its budget is not begun, but for the first."""
-        if self.stopped or full or self.simulations == 0:
+        if self.stopped or full:
             return True
         if not self.simulated:
             return False
@@ -161,7 +153,7 @@ class Group:
             self.tree = None
             return 0
         if any(self._ready(job) for job in self.lanes):
-            self._settle()  # those that want no simulations, or no more
+            self._settle()
             return 0
         width = len(self.tree.size)
         plies = np.zeros(width, np.int32)
@@ -210,7 +202,7 @@ class Group:
                 lane = jax.tree.map(lambda x: x[i : i + 1], tree)
                 codes = np.asarray(engine.codes(lane))
                 job.report = look(engine.game, lane, codes, most=engine.game.num_actions)
-                if job.choice < 0:  # without a simulation the prior chooses
+                if job.choice < 0:  # stopped before its first step: the prior chooses
                     at_root = np.broadcast_to(codes, lane.logits.shape)[0, ROOT]
                     job.choice = int(at_root[lane.logits[0, ROOT].argmax()])
             if ended:
@@ -312,5 +304,5 @@ class Thinker:
 
 
 def searches(player: str) -> bool:
-    """Whether a player has trees that can be shown: MCTS and networks."""
-    return player not in ("random", "greedy") and not player.startswith("minimax:")
+    """Whether a player has trees that can be shown: MCTS, and networks with simulations."""
+    return player not in ("random", "greedy") and not player.startswith("minimax:") and not player.endswith("@0")

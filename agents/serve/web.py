@@ -157,7 +157,7 @@ def make_app(house: House) -> Starlette:
         log.error("a call failed", exc_info=error)
         return answer({"error": "the server made a mistake; its log says more"}, 500)
 
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/", file("index.html")),
             Route("/style.css", file("style.css")),
@@ -174,6 +174,8 @@ def make_app(house: House) -> Starlette:
             Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed
         },
     )  # fmt: skip
+    app.router.redirect_slashes = False  # a wrong path is wrong
+    return app
 
 
 class OwnName:

@@ -15,6 +15,7 @@ let analysing = false;
 let overlay = "value";
 let flipped = false;
 let polling = 0;
+let busy = false; // a move is on its way
 const previews = new Map();
 
 // Talking with the server
@@ -35,24 +36,30 @@ async function call(method, where, content) {
 
 async function command(word, more = {}) {
   if (!view) return;
+  let news;
   try {
-    take(await call("POST", `sessions/${view.id}/${word}`, { version: view.version, ...more }));
+    news = await call("POST", `sessions/${view.id}/${word}`, { version: view.version, ...more });
   } catch (error) {
     toast(error.message);
     if (error.status === 409) await refresh(true);
     if (error.status === 404) await again();
+    return;
   }
+  take(news);
 }
 
 async function refresh(whole = false) {
   const version = whole ? "" : `?version=${view.version}`;
+  let news;
   try {
-    take(await call("GET", `sessions/${view.id}${version}`));
+    news = await call("GET", `sessions/${view.id}${version}`);
   } catch (error) {
     if (error.status === 404) return again();
     toast(error.message);
     polling = setTimeout(refresh, 3000);
+    return;
   }
+  take(news);
 }
 
 /** The same game on a server that no longer knows it. */
@@ -62,17 +69,18 @@ async function again() {
 }
 
 async function open(request) {
+  let news;
   try {
-    const news = await call("POST", "sessions", request);
-    const old = view && view.id;
-    view = null;
-    take(news);
-    if (old) call("DELETE", `sessions/${old}`).catch(() => {});
-    return true;
+    news = await call("POST", "sessions", request);
   } catch (error) {
     toast(error.message);
     return false;
   }
+  const old = view && view.id;
+  view = null;
+  take(news);
+  if (old) call("DELETE", `sessions/${old}`).catch(() => {});
+  return true;
 }
 
 const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions, resigned });
@@ -81,6 +89,7 @@ const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions,
 function take(news) {
   const fresh = news.svg !== undefined;
   const before = view;
+  if (view && (fresh ? news.id === view.id && news.version < view.version : news.id !== view.id || news.version !== view.version)) return;
   view = fresh ? { ...news } : { ...view, ...news };
   if (fresh) {
     path = [];
@@ -106,7 +115,9 @@ function take(news) {
 const seat = (player) => view.seats[player];
 const person = (player) => view.players[player] === "person";
 const mine = () => !view.over && person(view.to_move);
-const percent = (value) => `${Math.round((value + 1) * 50)} %`;
+/** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
+const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
+const percent = (value) => `${Math.round(share(value) * 100)} %`;
 const legalWays = () => (mine() ? view.legal : []);
 
 function opponentName(name) {
@@ -155,6 +166,7 @@ const nextCells = () => new Set(candidates().map((way) => way.cells[path.length]
 
 function drawBoard() {
   const board = $("board");
+  const focused = board.contains(document.activeElement) ? document.activeElement.dataset.cell || "" : null;
   board.innerHTML = view.svg;
   const picture = svg();
   picture.removeAttribute("width");
@@ -178,6 +190,11 @@ function drawBoard() {
   $("flip").hidden = !sizes.length;
   board.classList.toggle("flipped", flipped && sizes.length > 0);
   light();
+  if (focused === null) return;
+  // Who plays with the keyboard stays on the board.
+  const kept = focused ? cellOf(focused) : null;
+  const next = kept?.hasAttribute("tabindex") ? kept : picture.querySelector('[tabindex="0"]');
+  (next || board).focus({ preventScroll: true });
 }
 
 const shapeOf = (cell) => [...cell.children].find((x) => x.tagName !== "title" && !x.dataset.cell) || cell;
@@ -274,14 +291,14 @@ function drawNumbers(marks) {
     const box = inside.getBBox();
     const [x, y, size] = [box.x + box.width / 2, box.y + box.height / 2, Number(svg().dataset.size)];
     const unknown = overlay === "value" && !move.visits && !move.proven;
-    const share = overlay === "value" ? (move.value + 1) / 2 : overlay === "visits" ? move.visits / total : move.prior;
-    const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(share * 100));
+    const part = overlay === "value" ? share(move.value) : overlay === "visits" ? move.visits / total : move.prior;
+    const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(part * 100));
     const plate = document.createElementNS(SVG, "circle");
     plate.setAttribute("class", move === view.report.moves[0] ? "plate best" : "plate");
     plate.setAttribute("cx", x);
     plate.setAttribute("cy", y);
     plate.setAttribute("r", size * 0.34);
-    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(overlay === "value" ? share : Math.sqrt(share) * 0.5 + 0.5));
+    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(overlay === "value" ? part : Math.sqrt(part) * 0.5 + 0.5));
     const number = document.createElementNS(SVG, "text");
     number.setAttribute("class", "number free");
     number.setAttribute("x", x);
@@ -295,9 +312,9 @@ function drawNumbers(marks) {
 const short = (n) => (n < 1000 ? String(n) : `${(n / 1000).toFixed(1)}k`);
 
 /** From bad to good: rose, sand, green; all light enough for dark writing. */
-function shade(share) {
+function shade(part) {
   const stops = [[240, 160, 150], [246, 226, 170], [150, 214, 168]];
-  const at = Math.min(1, Math.max(0, share)) * 2;
+  const at = Math.min(1, Math.max(0, part)) * 2;
   const [a, b] = at < 1 ? [stops[0], stops[1]] : [stops[1], stops[2]];
   const mixed = a.map((x, i) => Math.round(x + (b[i] - x) * (at % 1 || (at >= 2 ? 1 : 0))));
   return `rgb(${mixed.join(",")})`;
@@ -307,6 +324,7 @@ function shade(share) {
 function drawChoices() {
   const ways = candidates().filter((way) => way.cells.length === path.length);
   const choices = $("choices");
+  const focused = [...choices.children].indexOf(document.activeElement);
   choices.hidden = !ways.length;
   const moves = new Map((analysing && view.report ? view.report.moves : []).map((move) => [move.action, move]));
   choices.replaceChildren(...ways.map((way) => {
@@ -326,6 +344,7 @@ function drawChoices() {
     button.onpointerleave = button.onblur = () => preview(null);
     return button;
   }));
+  if (focused >= 0) (choices.children[focused] || choices.firstElementChild || $("board")).focus();
 }
 
 function sayWhatToDo() {
@@ -339,7 +358,7 @@ function sayWhatToDo() {
 
 /** Points at a cell: goes on with a move, makes it where it is complete, or begins anew with another piece. */
 function point(name, byTouch = false) {
-  if (!view || !mine()) return;
+  if (!view || !mine() || busy) return;
   if (!nextCells().has(name)) {
     const other = path[0] !== name && legalWays().some((way) => way.cells[0] === name);
     path = [];
@@ -349,7 +368,7 @@ function point(name, byTouch = false) {
   path = [...path, name];
   const ways = candidates();
   const complete = ways.filter((way) => way.cells.length === path.length);
-  if (ways.length === 1 && complete.length === 1) {
+  if (ways.length === 1 && complete.length === 1 && !asks(ways[0])) {
     path = path.slice(0, -1);
     if (byTouch && touched !== name) {
       touched = name;
@@ -361,11 +380,15 @@ function point(name, byTouch = false) {
   light();
 }
 
+/** Whether a move is made by a button, as pointing at its one cell does not say what it does. */
+const asks = (way) => way.cells.length < 2 && way.label !== way.action;
+
 function play(way) {
+  if (busy) return;
   path = [];
   preview(null);
-  $("board").inert = true; // one move at a time
-  command("move", { action: way.action }).finally(() => ($("board").inert = false));
+  busy = true; // one move at a time
+  command("move", { action: way.action }).finally(() => (busy = false));
 }
 
 /** The move that a cell would complete. */
@@ -559,8 +582,7 @@ function drawChances() {
   const values = view.values.at(-1) || (view.values.length > 1 ? view.values.at(-2) : null);
   $("chances").hidden = !values || view.over;
   if (!values || view.over) return;
-  // Shares of the bar: two players' add up to one, of more each gets its part of the sum.
-  const scores = values.map((x) => (x + 1) / 2);
+  const scores = values.map(share);
   const sum = scores.reduce((a, b) => a + b, 0) || 1;
   $("chance-bar").replaceChildren(...scores.map((score, player) => {
     const part = document.createElement("i");
@@ -630,17 +652,18 @@ function drawGraph() {
     if (dashes) way.setAttribute("stroke-dasharray", dashes);
     picture.append(way);
   };
-  line([[0, height / 2], [width, height / 2]], "var(--line)", 1.5);
+  const even = height * (1 - 1 / view.seats.length);
+  line([[0, even], [width, even]], "var(--line)", 1.5);
   const players = view.seats.length === 2 ? [0] : view.seats.map((_, i) => i);
   for (const player of players) {
-    const points = view.values.flatMap((values, ply) => (values ? [[(ply / last) * width, ((1 - values[player]) / 2) * height]] : []));
+    const points = view.values.flatMap((values, ply) => (values ? [[(ply / last) * width, (1 - share(values[player])) * height]] : []));
     line(points, player === 0 ? "var(--accent)" : "var(--soft)", 2.5, ["", "7 4", "2 4", "9 3 2 3"][player]);
     for (const move of view.review || []) {
-      if (move.mark && view.history[move.ply].player === player | players.length === 1) {
+      if (move.mark && (players.length === 1 || view.history[move.ply].player === player)) {
         const values = view.values[move.ply + 1];
         const dot = document.createElementNS(SVG, "circle");
         dot.setAttribute("cx", ((move.ply + 1) / last) * width);
-        dot.setAttribute("cy", ((1 - values[player]) / 2) * height);
+        dot.setAttribute("cy", (1 - share(values[player])) * height);
         dot.setAttribute("r", 4);
         dot.style.fill = "var(--bad)";
         picture.append(dot);

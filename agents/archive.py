@@ -1,0 +1,80 @@
+"""The games of self-play beside a run: games.jsonl, one line a game, readable and to be replayed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from agents.lines import Lines
+from agents.selfplay import Ended
+from envs.game import Game
+
+FILE = "games.jsonl"
+
+
+class Archive:
+    """Appends the games that end in a run.
+
+    A line has `iteration`, `opening` (how many of the moves were made before play began), `moves` by name from the
+    start position on, `resigned` (the player to move then gave up) and `rewards` by player.
+    """
+
+    def __init__(self, folder: Path, game: Game, iteration: int):
+        """Goes on after `iteration`."""
+        self.names = [game.action_name(action) for action in range(game.num_actions)]
+        self.lines = Lines(folder / FILE, iteration)
+
+    def add(self, iteration: int, ended: Ended) -> None:
+        """Writes the games of an iteration, which may still lie on the device.
+
+        Raises:
+            OSError: they have to wait until there is room.
+        """
+        ended = jax.device_get(ended)
+        lines = []
+        for i in np.flatnonzero(ended.there):
+            game = {
+                "iteration": iteration,
+                "opening": int(ended.opening[i]),
+                "moves": [self.names[action] for action in ended.moves[i] if action >= 0],
+                "resigned": bool(ended.resigned[i]),
+                "rewards": [float(r) for r in ended.rewards[i]],
+            }
+            lines.append(json.dumps(game, separators=(",", ":")))
+        if lines:
+            self.lines.add("\n".join(lines))
+
+    def close(self) -> None:
+        self.lines.file.close()
+
+
+def read(folder: Path) -> Iterator[dict[str, Any]]:
+    """The games of a run, oldest first; a line that a crash broke off is left out."""
+    path = folder / FILE
+    if not path.exists():
+        return
+    with path.open() as lines:
+        for line in lines:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def replay(game: Game, line: dict[str, Any]) -> list[Any]:
+    """The positions of an archived game, the start position first.
+
+    Raises:
+        ValueError: a move is unknown or was not legal.
+    """
+    step, mask = jax.jit(game.step), jax.jit(game.mask)
+    states = [game.init()]
+    for name in line["moves"]:
+        action = game.parse_action(name)
+        if not mask(states[-1])[action]:
+            raise ValueError(f"archived game: move {len(states)}, {name}, is not legal")
+        states.append(step(states[-1], action))
+    return states

@@ -1,0 +1,112 @@
+"""What was not finite, when a run has to stop because of it: a file for whoever looks for the cause."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import envs
+from agents import learner, replay
+from agents.config import Config
+from agents.iteration import Run
+from agents.network import make_network
+from envs.game import Array
+
+FILE = "diagnosis.json"
+BATCHES = 16  # drawn until one of them shows the fault
+
+
+class NotFiniteError(ValueError):
+    """Learning cannot go on; the message is for people."""
+
+    def __init__(self, file: Path, intact: str):
+        super().__init__(
+            f"{learner.MOST_SKIPPED} updates in a row had losses, gradients or weights that are not finite; {file} has "
+            f"the details, docs/troubleshooting.md the usual causes; {intact}"
+        )
+
+
+def write(folder: Path, run: Run, config: Config) -> Path:
+    """Writes diagnosis.json into the folder of a run, and returns its path."""
+    record = {
+        "iteration": int(run.iteration),
+        "updates": int(run.learning.updates),
+        "skipped_in_a_row": int(run.learning.skipped),
+        **diagnose(run, config),
+        "options": dataclasses.asdict(config),
+    }
+    (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
+    return (folder / f"{FILE}.new").replace(folder / FILE)
+
+
+def diagnose(run: Run, config: Config) -> dict[str, Any]:
+    """Looks through batches of the replay as an update would, for the first in which something is not finite.
+
+    Returns:
+        `not_finite`, the names of what is not; `norms` of weights, gradients and steps by group; `statistics` of the
+        batch, of what the network answers, and of the losses. If all batches are fine, `not_finite` is empty and the
+        rest is about the last one: the fault was in rows that are gone.
+    """
+    game = envs.make(config.env)
+    net, optimiser = make_network(game, config), learner.make_optimiser(config)
+
+    @jax.jit
+    def look(run: Run, key: Array):
+        index = replay.draw(run.replay, key, (config.batch_size,))
+        batch = replay.sample(game, run.replay, index, config)
+        weights = run.learning.weights
+        of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
+        gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])
+        steps, _ = optimiser.update(gradients, run.learning.optimiser, weights["params"])
+        answers = net.train(weights, batch.planes)[0]
+        trees = {
+            "weights": weights["params"],
+            "running statistics": {k: v for k, v in after.items() if k != "params"},
+            "gradients": gradients,
+            "steps": steps,
+        }
+        arrays = {f"batch.{name}": x for name, x in batch._asdict().items()}
+        arrays |= {f"network.{name}": x for name, x in answers._asdict().items()}
+        arrays |= {name: x for name, x in losses._asdict().items() if name not in ("gradient_norm", "skipped_updates")}
+        return trees, {name: x for name, x in arrays.items() if x is not None}
+
+    key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
+    norms, found, wrong = {}, {}, []
+    for k in jax.random.split(key, BATCHES):
+        trees, arrays = jax.device_get(look(run, k))
+        norms = {f"{name}.{group}": norm(x) for name, tree in trees.items() for group, x in tree.items()}
+        found = {name: statistics(x) for name, x in arrays.items()}
+        wrong = [name for name, x in norms.items() if not isinstance(x, float)]
+        wrong += [name for name, x in found.items() if x["not_finite"]]
+        if wrong:
+            break
+    return {"not_finite": wrong, "norms": norms, "statistics": found}
+
+
+def norm(tree: Any) -> float | str:
+    """Euclidean norm of all the numbers in a tree."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _plain(math.sqrt(sum(float(np.square(x.astype(np.float64)).sum()) for x in jax.tree.leaves(tree))))
+
+
+def statistics(x: np.ndarray) -> dict[str, Any]:
+    """How many numbers are not finite, and the range and mean of the others; of planes also plane by plane."""
+    x = np.asarray(x, np.float64)
+    finite = x[np.isfinite(x)]
+    wanted = {"minimum": np.min, "maximum": np.max, "mean": np.mean}
+    found: dict[str, Any] = {"not_finite": int(x.size - finite.size)}
+    found |= {name: float(of(finite)) if finite.size else None for name, of in wanted.items()}
+    if x.ndim == 4:
+        found["planes"] = [statistics(x[..., i].ravel()) for i in range(x.shape[-1])]
+    return found
+
+
+def _plain(x: float) -> float | str:
+    """JSON has no word for what is not finite."""
+    return x if math.isfinite(x) else str(x)

@@ -1,0 +1,226 @@
+"""Learning without search: generations of games by the values of successors, each learnt by regression.
+
+After an article that did so for tic-tac-toe and SumTo100. Generation 0 plays at random; then every move leads to the
+position with the best value, but for a share of random moves. The value head learns the result of the game, discounted
+towards the opening. A generation is one iteration: its games fill the replay, a tenth of them is held out.
+
+Unlike in the article a finished successor is worth its result and not what the network says of it, rows are seen
+through a symmetry of the game, and there is no dropout: every generation brings new games.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import Mesh
+from jax.sharding import PartitionSpec as Spec
+
+from agents import iteration, keys, learner, mesh, replay, selfplay
+from agents.config import Config
+from agents.evaluation import make_evaluate
+from agents.iteration import Run, on_mesh, run_specs
+from agents.network import Network
+from agents.replay import Replay
+from agents.selfplay import Ended, Lanes, Row
+from agents.slots import legal_slots
+from envs.game import Array, Game
+
+__all__ = ["make_learn", "make_play", "run_specs", "start_run", "value_greedy"]
+
+GAMMA = 0.95  # discount of the result for every ply up to the end
+EPSILONS = (0.5, 0.5, 0.1)  # share of random moves at the first ply, the second and all later ones
+EPOCHS = 5  # how often a row is drawn on average
+HELD_OUT = 10  # one lane of so many is for validation
+VALIDATED = 4096  # rows that a device looks at for that
+CHUNK = 64  # updates between two looks at whether there are enough
+ARCHIVED = 1000  # games of a generation that a device passes on
+LOT = 1e-6  # decides by lot among equal values
+
+
+class Played(NamedTuple):
+    games: Array
+    game_length: Array
+    draw_rate: Array
+    first_win_rate: Array
+    replay_rows: Array  # held-out rows left out
+
+
+class Learnt(NamedTuple):
+    validation_loss: Array  # squared value error on the games held out, after learning
+    policy_loss: Array  # always 0
+    value_loss: Array
+    target_entropy: Array  # always 0
+    value_baseline: Array
+    gradient_norm: Array
+    skipped_updates: Array
+    learning_rate: Array
+
+
+def value_greedy(game: Game, net: Network) -> Callable[[Any, Array, Any], Array]:
+    """`act(weights, key, states) -> int32[B]`, the move to the successor that is worth most to who moves."""
+    evaluate = make_evaluate(game, net)
+
+    def act(weights: Any, key: Array, states: Any) -> Array:
+        slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
+        mover = jax.vmap(game.player)(states)
+
+        def worth(action: Array) -> Array:
+            after = jax.vmap(game.move)(states, jnp.maximum(action, 0))
+            values = evaluate(weights, key, after)[1]
+            values = jnp.where(jax.vmap(game.over)(after)[:, None], jax.vmap(game.rewards)(after), values)
+            return jnp.where(action < 0, -2.0, jnp.take_along_axis(values, mover[:, None], axis=-1)[:, 0])
+
+        found = jax.lax.map(worth, slots.T).T
+        found += LOT * keys.draw(jax.random.uniform, key, found.shape)
+        return jnp.maximum(jnp.take_along_axis(slots, found.argmax(-1)[:, None], axis=-1)[:, 0], 0)
+
+    return act
+
+
+def start_run(game: Game, net: Network, config: Config) -> Run:
+    """The run before its first generation."""
+    net_key, lanes_key, run_key = jax.random.split(jax.random.key(config.seed), 3)
+    lanes = new_lanes(game, lanes_key, config.num_envs, config)
+    learning = learner.start_learning(net, config, net_key)
+    rows = jax.eval_shape(make_games(game, net), learning.average, lanes_key, lanes, jnp.bool(False))[1]
+    rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
+    ring = replay.empty_replay(rows, game.max_plies)
+    return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
+
+
+def new_lanes(game: Game, key: Array, count: int, config: Config) -> Lanes:
+    plain = dataclasses.replace(config, random_plies=0, restart_share=0.0)
+    return selfplay.new_games(game, key, count, plain)
+
+
+def make_games(game: Game, net: Network):
+    """`play(weights, key, lanes, at_random) -> (lanes, Row[max_plies, B])`: games from start to end; behind it rows
+    have no legal action and repeat the result."""
+    greedy = value_greedy(game, net)
+
+    def ply(weights, at_random: Array, lanes: Lanes, now: tuple[Array, Array, Array]) -> tuple[Lanes, Row]:
+        key, epsilon, _ = now
+        states, going = lanes.states, ~jax.vmap(game.over)(lanes.states)
+        mask = jax.vmap(game.mask)(states)
+        greedy_key, random_key, lot_key = keys.split(key, 3)
+        best = jax.lax.cond(
+            going.any() & ~at_random, lambda: greedy(weights, greedy_key, states), lambda: jnp.zeros_like(lanes.plies)
+        )
+        adventurous = keys.draw(jax.random.uniform, lot_key, best.shape) < epsilon
+        action = jnp.where(adventurous | at_random, selfplay.random_action(random_key, mask), best)
+        moved = selfplay.where_lanes(going, jax.vmap(game.move)(states, action), states)
+        player = jax.vmap(game.player)(states)
+        slots = selfplay.to_view(game, legal_slots(mask, game.max_legal), player)
+        nothing = jnp.zeros(best.shape, jnp.float16)
+        row = Row(
+            memory=jax.vmap(game.remember)(states),
+            action=action.astype(jnp.int16),
+            actions=slots.astype(jnp.int16),
+            policy=jnp.zeros(slots.shape, jnp.float16),
+            surprise=nothing,
+            player=player.astype(jnp.int8),
+            values=jnp.zeros((*best.shape, game.num_players), jnp.float16),
+            raw_value=nothing,
+            resigned=jnp.zeros_like(going),
+            done=going & jax.vmap(game.over)(moved),
+            rewards=jax.vmap(game.rewards)(moved),
+            plies=lanes.plies.astype(jnp.int16),
+        )
+        return selfplay.advance(lanes, action, moved, going), row
+
+    def play(weights: Any, key: Array, lanes: Lanes, at_random: Array) -> tuple[Lanes, Row]:
+        t = jnp.arange(game.max_plies)
+        epsilons = jnp.asarray(EPSILONS)[jnp.minimum(t, len(EPSILONS) - 1)]
+        every = keys.split(key, game.max_plies)
+        return jax.lax.scan(lambda lanes, now: ply(weights, at_random, lanes, now), lanes, (every, epsilons, t))
+
+    return play
+
+
+def discounted(rows: Row) -> tuple[Array, Array]:
+    """What the value head learns of each row, by seat from the mover on: (result float32[T, B, n], the same discounted
+    by `GAMMA` for every ply up to the end of the game)."""
+    players = jnp.arange(rows.rewards.shape[-1])
+    seats = (rows.player[..., None].astype(jnp.int32) + players) % len(players)
+    result = jnp.take_along_axis(jnp.broadcast_to(rows.rewards[-1], seats.shape), seats, axis=-1)
+    length = rows.plies[-1] + rows.done[-1]  # a finished game stands still
+    left = jnp.maximum(length - rows.plies, 0)[..., None].astype(jnp.float32)
+    return result, result * GAMMA**left
+
+
+def of_games(rows: Row) -> Array:
+    """bool[T, B], rows before the end of their game."""
+    return (rows.actions >= 0).any(-1)
+
+
+def held_out(count: int) -> Array:
+    return jnp.arange(count) % HELD_OUT == HELD_OUT - 1
+
+
+def make_play(game: Game, net: Network, config: Config, devices: Mesh):
+    """`play(run) -> (run, Played, Ended)`: the games of one generation, which then fill the replay."""
+    play_games = make_games(game, net)
+
+    def play(run: Run) -> tuple[Run, Played, Ended]:
+        now = iteration.keys_of(run)
+        lanes = new_lanes(game, keys.fold_in(now.play, 0), len(run.lanes.plies), config)
+        lanes, rows = play_games(run.learning.average, keys.fold_in(now.play, 1), lanes, run.iteration == 0)
+        result, target = discounted(rows)
+        learnt = of_games(rows) & ~held_out(len(lanes.plies))
+        games, rewards = mesh.total(rows.done), rows.rewards[-1]
+        played = Played(
+            games=games,
+            game_length=mesh.total(lanes.plies) / games,
+            draw_rate=mesh.total((rewards == 0).all(-1)) / games,
+            first_win_rate=mesh.total(rewards[:, 0] > 0) / games,
+            replay_rows=mesh.total(learnt),
+        )
+        moves = jnp.where(jnp.arange(game.max_plies) < lanes.plies[:, None], lanes.moves, -1).astype(jnp.int16)
+        nobody, all_there = jnp.zeros_like(lanes.played_out), jnp.ones_like(lanes.played_out)
+        ended = Ended(moves, lanes.opening, nobody, rewards, all_there)
+        ended = jax.tree.map(lambda x: x[:ARCHIVED], ended)
+        return run._replace(replay=Replay(rows, result, target, learnt, jnp.int32(0)), lanes=lanes), played, ended
+
+    return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
+
+
+def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
+    """`learn(run, progress) -> (run, Learnt)`: `EPOCHS` passes over the generation, at random."""
+    batch = config.batch_size // devices.size
+    update = learner.make_learner(game, net, config, CHUNK)
+
+    def learn(run: Run, progress: Array) -> tuple[Run, Learnt]:
+        draw_key, check_key = jax.random.split(iteration.keys_of(run).draw)
+
+        def chunk(i: Array, carry):
+            learning, total = carry
+            index = replay.draw(run.replay, jax.random.fold_in(draw_key, i), (CHUNK, batch))
+            learning, losses = update(learning, run.replay, index, progress)
+            return learning, jax.tree.map(lambda t, x: t + x.mean(), total, losses)
+
+        rows = mesh.total(run.replay.known)
+        chunks = jnp.maximum(EPOCHS * rows // (config.batch_size * CHUNK), 1)
+        nothing = learner.Losses(*[jnp.float32(0)] * len(learner.Losses._fields))
+        learning, losses = jax.lax.fori_loop(0, chunks, chunk, (run.learning, nothing))
+        losses = mesh.mean(jax.tree.map(lambda x: x / chunks, losses))
+        others = of_games(run.replay.rows) & held_out(run.replay.known.shape[1])
+        index = replay.draw(run.replay._replace(known=others), check_key, (VALIDATED,))
+        sample = replay.sample(game, run.replay, index, config)
+        error = jnp.square(net.apply(learning.average, sample.planes)[1] - sample.value).mean()
+        learnt = Learnt(
+            validation_loss=mesh.mean(error),
+            policy_loss=losses.policy_loss,
+            value_loss=losses.value_loss,
+            target_entropy=losses.target_entropy,
+            value_baseline=losses.value_baseline,
+            gradient_norm=losses.gradient_norm,
+            skipped_updates=losses.skipped_updates * CHUNK * chunks,
+            learning_rate=learner.learning_rate(config, run.learning.updates, progress),
+        )
+        return run._replace(learning=learning, iteration=run.iteration + 1), learnt
+
+    return on_mesh(learn, devices, lambda specs: (specs, Spec()))

@@ -1,0 +1,46 @@
+"""Files of JSON lines that grow with a run, and that neither a crash nor a full disk can tear."""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+from pathlib import Path
+
+
+class Lines:
+    """A file of JSON lines that a full disk cannot tear: what does not fit waits, and is written once there is room."""
+
+    def __init__(self, path: Path, iteration: int):
+        """Goes on after `iteration`: lines of later iterations, and half a line that a crash left, are dropped."""
+        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
+        kept = [line for line in lines if _iteration_of(line) <= iteration]
+        if kept != lines or not path.exists():
+            changed = path.with_name(path.name + ".new")
+            changed.write_bytes(b"".join(kept))
+            changed.replace(path)
+        self.file = path.open("ab", buffering=0)
+        self.written, self.waiting = path.stat().st_size, b""
+
+    def add(self, line: str) -> None:
+        """Raises OSError when the line has to wait."""
+        self.waiting += line.encode() + b"\n"
+        count = 0
+        try:
+            count = self.file.write(self.waiting)
+        finally:
+            whole = self.waiting[:count].rfind(b"\n") + 1
+            self.written, self.waiting = self.written + whole, self.waiting[whole:]
+            if count > whole:
+                os.ftruncate(self.file.fileno(), self.written)
+        if self.waiting:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def _iteration_of(line: bytes) -> float:
+    """The iteration that a line is about; infinity for one that is not whole."""
+    try:
+        return json.loads(line)["iteration"] if line.endswith(b"\n") else math.inf
+    except (ValueError, KeyError, TypeError):
+        return math.inf

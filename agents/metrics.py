@@ -1,0 +1,149 @@
+"""What a run tells: one JSON line per iteration, TensorBoard files, a line for people and a bar of progress."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from tensorboardX.event_file_writer import EventsWriter
+from tensorboardX.proto import event_pb2
+from tensorboardX.summary import scalar
+
+from agents.lines import Lines
+
+METRICS = "metrics.jsonl"
+PROTO: Any = event_pb2  # makes its classes when it is imported
+BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
+
+
+class Board:
+    """Scalars for TensorBoard. Written by this thread: tensorboardX's own thread dies of a full disk, and
+    whoever waits for it hangs."""
+
+    def __init__(self, folder: Path, iteration: int):
+        """Goes on after `iteration`: curves beyond it, which a crash left behind, are dropped."""
+        self.folder, self.iteration, self.files = folder, iteration, 0
+        self.writer: EventsWriter | None = None
+        self.flushed = 0.0
+
+    def add(self, values: dict[str, float], iteration: int) -> None:
+        """Raises OSError when the values are not written; they are then left out."""
+        try:
+            writer = self.writer = self.writer or self._open()
+            for name, value in values.items():
+                writer.write_event(PROTO.Event(summary=scalar(name, value), step=iteration, wall_time=time.time()))
+            if time.monotonic() - self.flushed > BOARD_SECONDS:
+                self.flushed = time.monotonic()
+                writer.flush()
+        except OSError:
+            self.close()
+            raise
+        self.iteration = iteration
+
+    def _open(self) -> EventsWriter:
+        self.folder.mkdir(exist_ok=True)
+        self.files += 1
+        writer = EventsWriter(str(self.folder / "events"), f".{os.getpid()}.{self.files}")
+        purge = PROTO.SessionLog(status=PROTO.SessionLog.START)
+        writer.write_event(PROTO.Event(session_log=purge, step=self.iteration + 1, wall_time=time.time()))
+        return writer
+
+    def close(self) -> None:
+        writer, self.writer = self.writer, None
+        if writer is not None:
+            with contextlib.suppress(OSError):
+                writer.close()
+
+
+class Report:
+    """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines. A disk
+    that takes nothing is told of, once, and does not end the run."""
+
+    def __init__(self, folder: Path, iteration: int, progress: float):
+        """Goes on after `iteration`."""
+        self.lines = Lines(folder / METRICS, iteration)
+        self.board = Board(folder / "tensorboard", iteration)
+        self.unwritten: set[str] = set()  # that the reader knows of
+        self.console = Console(stderr=True)
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
+        self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
+        self.task = self.bar.add_task("compiling", total=1.0)
+        self.bar.update(self.task, completed=progress)
+        self.bar.start()
+
+    def say(self, text: str) -> None:
+        """A line for people, on standard error; where that cannot be written, nobody is told and nothing ends."""
+        with contextlib.suppress(OSError):
+            self.console.print(text, highlight=False, soft_wrap=True)
+
+    def iteration(self, figures: dict[str, Any], progress: float) -> None:
+        """Publishes one iteration; NaN becomes null."""
+        figures = {name: plain(value) for name, value in figures.items()}
+        line = json.dumps(figures)
+        self.write(METRICS, lambda: self.lines.add(line))
+        known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
+        self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
+        self.bar.update(self.task, completed=progress, description=headline(figures))
+        if sys.stdout.isatty():
+            self.say(summary(figures))
+        else:
+            with contextlib.suppress(OSError):
+                print(line, flush=True)
+
+    def write(self, name: str, write: Callable[[], None]) -> None:
+        try:
+            write()
+        except OSError as error:
+            if name not in self.unwritten:
+                self.say(f"warning: {name} cannot be written: {error.strerror}; training goes on")
+            self.unwritten.add(name)
+        else:
+            self.unwritten.discard(name)
+
+    def phase(self, name: str) -> None:
+        """What is going on until the next iteration is told."""
+        self.bar.update(self.task, description=name)
+
+    def close(self) -> None:
+        self.bar.stop()
+        self.board.close()
+        self.lines.file.close()
+
+
+def plain(value: Any) -> Any:
+    """A figure as JSON has it: six digits, None for NaN, lists for arrays."""
+    if isinstance(value, list):
+        return [plain(x) for x in value]
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    return value
+
+
+def headline(figures: dict[str, Any]) -> str:
+    """What the bar of progress says of a run: how far, how quick, how strong."""
+    rating = "" if figures["rating"] is None else f", rating {figures['rating']:.0f}"
+    return f"iteration {figures['iteration']}, {figures['moves_per_second']:.0f} moves/s{rating}"
+
+
+def summary(figures: dict[str, Any]) -> str:
+    """The figures that people follow, in one line."""
+    show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
+    speed = show("moves_per_second", ".0f")
+    left = figures["minutes_left"]
+    return (
+        f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
+        f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
+        f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
+        f"  length {show('game_length', '.1f')}  rating {show('rating', '.0f')}"
+        + (f"  {figures['skipped_updates']} updates skipped" if figures["skipped_updates"] else "")
+        + ("" if left is None else f"  left {left:.0f} min")
+    )

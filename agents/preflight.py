@@ -1,0 +1,109 @@
+"""Whether a configuration can learn at all: before a long run, a solved toy game is learnt with its parts.
+
+The race to a sum: by turns the players add 1 to 3 to a sum, and who makes it 12 wins. Who is to move at 0, 4 or 8 has
+lost; elsewhere exactly one addition wins, the one that leads there. So every value is known, and those of the two sides
+alternate: a sign that is wrong anywhere, in a target, a head, a loss or a backup, shows within a few hundred updates.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+import envs
+from agents import mesh
+from agents.config import Config
+from agents.iteration import make_iteration, start_run
+from agents.network import make_network
+from agents.search import make_search
+
+TARGET, LARGEST = 12, 3
+ITERATIONS = 40
+DEMANDED = 0.8  # of values and of moves; wrong signs leave less than half of one of them, see tests/test_safety.py
+
+
+class PreflightError(ValueError):
+    """The toy game was not learnt; the message is for people."""
+
+
+class Score(NamedTuple):
+    values: float  # share of positions whose learnt value has the right sign
+    moves: float  # share of won positions in which the search plays a winning move
+    seconds: float
+
+
+def toy_config(config: Config) -> Config:
+    """The configuration for the toy game: its parts as they are, its sizes small, so that all of it takes seconds."""
+    return dataclasses.replace(
+        config,
+        env=f"sum_to_100:target={TARGET},largest={LARGEST}",
+        seed=0,
+        num_envs=64,
+        plies_per_iteration=4,
+        random_plies=4,  # every sum is met, whatever the players think of it
+        num_simulations=min(config.num_simulations, 8),  # the search must need the network
+        first_simulations=None,
+        fast_simulations=min(config.fast_simulations, 4),
+        proofs=False,  # or it would not
+        temperature_plies=4,
+        channels=min(config.channels, 32),
+        blocks=min(config.blocks, 1),
+        replay_capacity=2048,
+        replay_ratio=4.0,
+        batch_size=64,
+        warmup_updates=min(config.warmup_updates, 20),
+        average_decay=min(config.average_decay, 0.95),
+        rating_games=0,
+        gate=False,
+        early_urge=0.0,  # the toy game calls nothing urgent
+    )
+
+
+def rehearse(config: Config) -> Score:
+    """Learns the toy game with the parts of `config`, and looks at every position of it."""
+    began = time.monotonic()
+    config = toy_config(config)
+    game = envs.make(config.env)
+    net = make_network(game, config)
+    alone = Mesh(np.array(jax.local_devices()[:1]), (mesh.GAMES,))
+    iterate = jax.jit(make_iteration(game, net, config, alone), donate_argnums=0)
+    run = jax.jit(lambda: start_run(game, net, config))()
+    for i in range(ITERATIONS):
+        run, _ = iterate(run, i / ITERATIONS)
+    values, moves = look(game, net, config, run.learning.average)
+    remaining = TARGET - np.arange(TARGET)
+    won = remaining % (LARGEST + 1) != 0
+    right_values = np.sign(values) == np.where(won, 1, -1)
+    right_moves = (moves + 1 == remaining % (LARGEST + 1))[won]
+    return Score(float(right_values.mean()), float(right_moves.mean()), time.monotonic() - began)
+
+
+def look(game: envs.Game, net: Any, config: Config, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+    """For every sum from 0 to TARGET - 1: the network's value for the mover, and the move of the search."""
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (TARGET, *x.shape)), game.init())
+    states = states._replace(total=jnp.arange(TARGET, dtype=states.total.dtype))
+    search = make_search(game, net, config, explore=False)
+    found = jax.jit(search)(weights, jax.random.key(0), states, jnp.full(TARGET, TARGET))
+    return np.asarray(found.raw_value), np.asarray(found.action)
+
+
+def demand(config: Config) -> Score:
+    """
+    Raises:
+        PreflightError: the toy game is not learnt.
+    """
+    score = rehearse(config)
+    if min(score.values, score.moves) < DEMANDED:
+        raise PreflightError(
+            f"preflight: with these options a solved toy game is not learnt: {score.values:.0%} of its values have the "
+            f"right sign and {score.moves:.0%} of its won positions are played right, {DEMANDED:.0%} are demanded; a "
+            f"sign is wrong in the code, or an option stands in the way (--learning_rate, --value_lambda); "
+            f"--no_preflight starts all the same"
+        )
+    return score

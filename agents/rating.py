@@ -1,0 +1,65 @@
+"""Matches during a run: the network as it is against the one it last met, for a rating and for gating."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+
+from agents import arena, mesh
+from agents.config import Config
+from agents.iteration import Run
+from agents.players import Player, make_act
+from envs.game import Game
+
+OPENING_PLIES = 2  # random moves before a match begins, so that two networks do not play the same game again and again
+
+
+@dataclasses.dataclass(frozen=True)
+class Rating:
+    """What a run knows of its strength."""
+
+    elo: float = 0.0  # of the newest network that has played, the untrained one having 0
+    score: float | None = None  # its share of the points of its last match
+    updates: int = 0  # of the network when it last played
+    taken: int = 0  # matches after which it took the place of the one it met
+
+
+Match = Callable[[Run, Rating], tuple[Run, Rating]]
+
+
+def make_rating(game: Game, config: Config) -> Match:
+    """`rate(run, rating) -> (run, rating)` plays `rating_games` games between the averaged network and `run.rival`.
+
+    The newest takes the rival's place, with gating only when it has `gate_share` of the points. A match that one side
+    won altogether counts as if half a game more had gone the other way, so that ratings stay finite.
+    """
+    act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
+    newest, rival = Player("newest", act), Player("rival", act)
+    match = arena.make_match(game, newest, rival, config.rating_games // 2, OPENING_PLIES, fair=False)
+
+    def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
+        key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
+        key = jax.random.fold_in(key, int(run.iteration))
+        score = float(match(run.learning.average, run.rival, key).score.mean())
+        taken = not config.gate or score >= config.gate_share
+        margin = 0.5 / config.rating_games
+        gained = arena.elo(min(max(score, margin), 1 - margin)) or 0.0
+        if taken:
+            run = run._replace(rival=copied(run.learning.average))
+        elo = rating.elo + gained if taken else rating.elo
+        return run, Rating(elo, score, int(run.learning.updates), rating.taken + taken)
+
+    return rate
+
+
+def due(config: Config, run: Run, rating: Rating) -> bool:
+    """Whether it is time for a match."""
+    return config.rating_games > 0 and int(run.learning.updates) - rating.updates >= config.rating_updates
+
+
+def copied(tree: Any) -> Any:
+    """Other arrays with the same numbers: two names for one could not both be given back to a compiled program."""
+    return jax.tree.map(lambda x: x.copy(), tree)

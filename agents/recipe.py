@@ -1,0 +1,13 @@
+"""Which functions carry out the recipe of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agents import generations, iteration
+from agents.config import Config
+
+
+def system(config: Config) -> Any:
+    """The file with `start_run`, `run_specs`, `make_play` and `make_learn` of a configuration."""
+    return generations if config.recipe == "value_generations" else iteration

@@ -1,0 +1,239 @@
+"""Parts of the recipe: small cases with answers worked out by hand, and each named recipe learns tic-tac-toe."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from agents import archive, iteration, mesh, rating, replay, selection, selfplay
+from agents.config import RECIPES, Config, preset, stage, stages
+from agents.learner import imitation
+from agents.tree_search import SearchResult
+from envs import evopawness
+
+SMALL = Config(
+    env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
+    replay_capacity=400, batch_size=32, warmup_updates=2,
+)  # fmt: skip
+GAME = envs.make("tictactoe")
+
+
+def first_free(value):
+    """A search that plays the first free square and says `value(plies)`; the network always says 0."""
+
+    def search(weights, key, states, plies):
+        mask = jax.vmap(GAME.mask)(states)
+        found, nothing = value(plies), mask * 1.0
+        both = jnp.stack([found, -found], axis=-1)
+        return SearchResult(mask.argmax(-1), nothing, found, found, both, 0 * found, nothing, nothing, found)
+
+    return search
+
+
+def play(config, plies, search, lanes=None, fast=None, full=None):
+    config = dataclasses.replace(config, plies_per_iteration=plies)
+    if lanes is None:
+        lanes = selfplay.new_games(GAME, jax.random.key(0), config.num_envs, config)
+    full = jnp.ones(plies, bool) if full is None else full
+    return jax.jit(selfplay.make_selfplay(GAME, search, config, fast))({}, jax.random.key(1), lanes, full)
+
+
+def test_ended_games_carry_all_their_moves():
+    """Up to two random moves, then the first free square each time until somebody has a line or all is full."""
+    config = dataclasses.replace(SMALL, random_plies=2)
+    _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
+    packed = jax.device_get(iteration.pack(ended))
+    assert packed.there.sum() == np.asarray(ended.there).sum() >= 16
+    step = jax.jit(GAME.step)
+    for i in np.flatnonzero(packed.there):
+        s, moves = GAME.init(), packed.moves[i]
+        for action in moves[moves >= 0]:
+            s = step(s, int(action))
+        assert bool(GAME.over(s)) and (GAME.rewards(s) == packed.rewards[i]).all()
+        later = moves[packed.opening[i] : (moves >= 0).sum()]
+        assert 0 <= packed.opening[i] <= 2
+        assert (np.diff(later) > 0).all()  # after its random opening the first free square each time
+    assert set(packed.opening[packed.there].tolist()) == {0, 1, 2}
+    assert not packed.there[packed.there.sum() :].any()
+
+
+def test_fast_plies_are_played_but_not_learnt():
+    """A fast search plays the last free square; only plies 0 and 3 get the full one."""
+
+    def last_free(weights, key, states, plies):
+        found = first_free(lambda plies: 0.0 * plies)(weights, key, states, plies)
+        return found._replace(action=8 - jax.vmap(GAME.mask)(states)[:, ::-1].argmax(-1))
+
+    full = jnp.array([1, 0, 0, 1], bool)
+    _, rows, _ = play(SMALL, 4, first_free(lambda plies: 0.0 * plies), fast=last_free, full=full)
+    assert rows.action[:, 0].tolist() == [0, 8, 7, 1]
+    assert (np.asarray(rows.policy > 0).any(-1) == np.asarray(full)[:, None]).all()
+    empty = replay.empty_replay(rows, 12)
+    ring = replay.insert(empty, rows._replace(done=rows.done.at[3].set(True)), 1.0)
+    assert np.asarray(ring.known[:4, 0]).tolist() == [True, False, False, True]  # never drawn, yet part of the game
+
+
+def test_new_games_begin_where_the_network_erred():
+    """The search doubts the network at ply 4 of every game and the first player wins at ply 6: the network, which says
+    0, was off by 1 for the player to move there, so games begin there again."""
+    config = dataclasses.replace(SMALL, restart_share=1.0)
+    search = first_free(lambda plies: jnp.where(plies == 4, 0.9, 0.0))
+    lanes, rows, ended = play(config, 7, search)
+    assert np.asarray(rows.done[6]).all()
+    assert np.asarray(lanes.plies).tolist() == [4] * 16 and np.asarray(lanes.opening).tolist() == [4] * 16
+    assert np.asarray(lanes.moves[0, :4]).tolist() == [0, 1, 2, 3]
+    np.testing.assert_allclose(lanes.misjudged.error, 0.5)
+    # From ply 4 three moves end the game; what was misjudged is found again, so that its error is 1 once more.
+    lanes, rows, ended = play(config, 3, search, lanes)
+    assert np.asarray(rows.done[2]).all() and np.asarray(ended.opening[2]).tolist() == [4] * 16
+    assert np.asarray(ended.moves[2, 0]).tolist() == [0, 1, 2, 3, 4, 5, 6, -1, -1]
+    # With a search that is never in doubt nothing is found again: half the error is left, which is not worth a game.
+    lanes = lanes._replace(misjudged=lanes.misjudged._replace(error=jnp.full(16, 0.5)))
+    lanes, rows, _ = play(config, 3, first_free(lambda plies: 0.0 * plies), lanes)
+    assert np.asarray(lanes.plies).tolist() == [0] * 16
+
+
+def ring_of(rows):
+    known = jnp.ones(rows.done.shape, bool)
+    return replay.Replay(rows, known * 1.0, known * 1.0, known, jnp.int32(0))
+
+
+def row_fields(**fields):
+    shape = next(iter(fields.values())).shape[:2]
+    return selfplay.Row(**dict.fromkeys(selfplay.Row._fields, jnp.zeros(shape)) | fields)
+
+
+def test_surprising_rows_are_drawn_more_often():
+    """Two rows in three: one share in three each when drawn evenly; surprises 3, 1 and 0 give 3/4 and 1/4 and nothing;
+    half and half gives 13/24, 7/24 and 4/24."""
+    ring = ring_of(row_fields(surprise=jnp.array([[3.0], [1.0], [0.0], [9.0]]), done=jnp.zeros((4, 1), bool)))
+    ring = ring._replace(known=jnp.array([[1], [1], [1], [0]], bool))
+    for weight, shares in ((0.0, [8, 8, 8, 0]), (1.0, [18, 6, 0, 0]), (0.5, [13, 7, 4, 0])):
+        drawn = np.asarray(replay.draw(ring, jax.random.key(0), (24_000,), weight))
+        counts = np.bincount(drawn, minlength=4)
+        assert (np.abs(counts / 1000 - shares) < 0.4).all(), counts
+        assert counts[3] == 0
+
+
+def test_the_reply_is_the_policy_of_the_next_row():
+    """Lane 0 ends at its second row, lane 1 gives up at its third: neither has a reply behind that."""
+    policy = jnp.arange(6, dtype=jnp.float16).reshape(3, 2, 1) / 8 + 0.125
+    done, resigned = (jnp.zeros((3, 2), bool).at[at].set(True) for at in ((1, 0), (2, 1)))
+    actions = jnp.arange(6, dtype=jnp.int16).reshape(3, 2, 1)
+    ring = ring_of(row_fields(policy=policy, actions=actions, done=done, resigned=resigned))
+    codes, reply = replay.following(ring, jnp.array([0, 1, 2, 3]))
+    assert reply[:, 0].tolist() == [0.375, 0.5, 0.0, 0.0]
+    assert codes[:2, 0].tolist() == [2, 3]
+
+
+def test_a_row_without_a_policy_adds_no_loss():
+    logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
+    loss, own, target = imitation(logits, jnp.array([[0, 1], [0, 2]]), jnp.array([[1.0, 0.0], [0.0, 0.0]]))
+    assert float(loss) == pytest.approx(-np.log(2 / 3) / 2)
+    assert float(target) == 0
+    entropy = lambda *p: -sum(x * np.log(x) for x in p)
+    assert float(own) == pytest.approx((entropy(2 / 3, 1 / 3) + entropy(1 / 9, 8 / 9)) / 2, rel=1e-5)
+
+
+def test_surprise_by_hand():
+    logits = jnp.log(jnp.array([[0.5, 0.25, 0.25]]))
+    assert float(selection.divergence(jnp.array([[1.0, 0.0, 0.0]]), logits)[0]) == pytest.approx(np.log(2))
+    assert float(selection.divergence(jnp.array([[0.5, 0.25, 0.25]]), logits)[0]) == pytest.approx(0, abs=1e-6)
+
+
+def test_simulations_grow_in_equal_shares_of_the_run():
+    config = Config(first_simulations=4, num_simulations=24, search="puct", early_urge=1.0)
+    said = [(stage(config, p).num_simulations, stage(config, p).early_urge) for p in (0, 0.1, 0.2, 0.3, 0.6, 0.8, 1.0)]
+    assert said == [(4, 1.0), (4, 1.0), (4, 0.0), (8, 0.0), (16, 0.0), (24, 0.0), (24, 0.0)]
+    assert [now.num_simulations for now in stages(config)] == [4, 4, 8, 16, 24]
+    assert stages(Config()) == [Config()]
+
+
+def test_calibration_counts_values_and_their_outcomes():
+    devices = mesh.make_mesh(2, 2, 1)
+    count = jax.shard_map(
+        iteration.calibration, mesh=devices, in_specs=jax.sharding.PartitionSpec(),
+        out_specs=jax.sharding.PartitionSpec(), check_vma=False,
+    )  # fmt: skip
+    value = jnp.array([[-1.0, -0.85, 0.05, 1.0, 0.9]])
+    found = count(value, jnp.array([[-1.0, 1.0, 1.0, 1.0, 0.0]]), jnp.array([[1, 1, 1, 1, 0]], bool))
+    assert found.tolist() == [[2, 0, 0, 0, 0, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1, 0, 0, 0, 1]]
+
+
+def test_attack_and_promotion_are_urgent_in_evopawness():
+    """White's knight reaches a soldier two up and one right, his soldier may be promoted; all else can wait."""
+
+    def piece(player, kind, y, x, hp=5, numbers=1):
+        return {
+            "player": player, "type": kind, "y": y, "x": x, "hp": hp, "atk": numbers, "step": numbers, "active": True,
+        }  # fmt: skip
+
+    pieces = [
+        piece(0, "knight", 5, 3), piece(0, "soldier", 6, 8), piece(0, "king", 8, 4, 15, 3),
+        piece(1, "king", 0, 4, 15, 3), piece(1, "soldier", 3, 4),
+    ]  # fmt: skip
+    s = evopawness.from_record({"turn": 60, "to_move": 0, "mana": [10, 5], "pieces": pieces, "runes": []})
+    legal, urge = np.asarray(evopawness.mask(s)), np.asarray(evopawness.urge(s))
+    urgent = {evopawness.action_name(a): round(float(urge[a]), 3) for a in np.flatnonzero(legal & (urge > 0))}
+    assert urgent.pop("m*5,3*-2,1") == 0.6
+    assert urgent and all(name.startswith("p*6,8*") and bonus == 0.5 for name, bonus in urgent.items())
+    assert (legal & (urge == 0)).sum() >= 3
+
+
+def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
+    config = dataclasses.replace(SMALL, random_plies=2)
+    _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
+    packed = iteration.pack(ended)
+    games = archive.Archive(tmp_path, GAME, 0)
+    for number in (1, 2, 3):
+        games.add(number, packed)
+    games.close()
+    count = int(packed.there.sum())
+    lines = list(archive.read(tmp_path))
+    assert len(lines) == 3 * count
+    positions = archive.replay(GAME, lines[0])
+    assert bool(GAME.over(positions[-1])) and GAME.rewards(positions[-1]).tolist() == lines[0]["rewards"]
+    with (tmp_path / archive.FILE).open("a") as file:
+        file.write('{"iteration":3,"moves":["a1"')  # the power failed here
+    archive.Archive(tmp_path, GAME, 2).close()
+    assert [line["iteration"] for line in archive.read(tmp_path)] == [1] * count + [2] * count
+    with pytest.raises(ValueError, match="move 2, .*, is not legal"):
+        archive.replay(GAME, {"moves": [lines[0]["moves"][0]] * 2})
+
+
+def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
+    """Three quarters of the points are 191 Elo; half of them leave the gate shut."""
+    run = iteration.Run(
+        learning=type("Learning", (), {"average": jnp.float32(2), "updates": jnp.int32(70)})(), rival=jnp.float32(1),
+        replay=None, lanes=None, key=jnp.zeros(2, jnp.uint32), iteration=jnp.int32(5),
+    )  # fmt: skip
+    scores = iter([0.75, 0.5, 1.0])
+    outcome = lambda *_: type("Games", (), {"score": np.array([next(scores)])})()
+    monkeypatch.setattr(rating.arena, "make_match", lambda *_, **__: outcome)
+    rate = rating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True))
+    won, first = rate(run, rating.Rating())
+    assert (float(won.rival), round(first.elo), first.taken, first.updates) == (2, 191, 1, 70)
+    kept, second = rate(run, first)
+    assert (float(kept.rival), second.elo, second.score, second.taken) == (1, first.elo, 0.5, 1)
+    _, third = rate(run, second)
+    assert third.elo - second.elo == pytest.approx(400 * np.log10(39))  # 19.5 of 20
+    assert rating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=70), run, rating.Rating())
+    assert not rating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=71), run, rating.Rating())
+
+
+def test_recipes_are_those_of_the_articles():
+    for game in ("tictactoe", "evopawness"):
+        alphazero = preset(envs.make(game), "cpu", "alphazero")
+        assert (alphazero.search, alphazero.dirichlet_fraction, alphazero.temperature_plies) == ("puct", 0.25, 30)
+        assert (alphazero.leaf_symmetry, alphazero.batch_size, alphazero.rating_games) == ("random", 2048, 400)
+        assert (alphazero.gate, alphazero.gate_share, alphazero.rating_updates) == (True, 0.55, 1000)
+        assert alphazero.replay_capacity == 500_000
+    theirs = preset(envs.make("evopawness"), "cpu", "evopawness")
+    assert (theirs.blocks, theirs.num_simulations, theirs.c_puct, theirs.batch_size) == (4, 25, 1.0, 32)
+    assert "history=5" in theirs.env and "max_plies=250" in theirs.env
+    with pytest.raises(ValueError, match="unknown recipe 'best'; known: ours, alphazero"):
+        preset(GAME, "cpu", "best")
+    assert all(preset(GAME, "cpu", name).recipe == name for name in RECIPES)

@@ -1,0 +1,480 @@
+"""Nothing is lost: saving behind the training, damaged files, full disks, kills, and numbers that are not finite.
+
+Three kills are among the ordinary tests; twenty take a few minutes: pytest -m slow tests/test_safety.py
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as Spec
+
+import envs
+from agents import checkpoint, cli, learner, mesh, models, preflight, replay, tree_search
+from agents.config import Config, preset
+from agents.iteration import make_iteration, start_run
+from agents.lines import Lines
+from agents.network import make_network
+
+ROOT = pathlib.Path(__file__).parents[1]
+SMALL = Config(
+    env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=4, network="mlp", channels=16, blocks=1,
+    replay_capacity=400, batch_size=32, warmup_updates=2, optimiser="adamw",
+)  # fmt: skip
+TINY = [
+    "--env=tictactoe",
+    "--num_envs=16",
+    "--num_simulations=4",
+    "--channels=16",
+    "--blocks=1",
+    "--replay_capacity=400",
+    "--optimiser=adamw",
+    "--rating_games=0",
+]
+FOREVER = "--iterations=1000000"
+INTERVAL = 0.005  # minutes between two saves where programs are killed
+
+
+def same(a, b) -> bool:
+    return all(jax.tree.leaves(jax.tree.map(lambda x, y: bool(np.array_equal(x, y, equal_nan=True)), a, b)))
+
+
+@pytest.fixture(scope="module")
+def parts():
+    game, one = envs.make(SMALL.env), mesh.make_mesh(16, 32, 1)
+    net = make_network(game, SMALL)
+    start = jax.jit(lambda: start_run(game, net, SMALL))
+    return start, jax.jit(make_iteration(game, net, SMALL, one), donate_argnums=0), one
+
+
+@pytest.fixture(scope="module")
+def original(parts, tmp_path_factory):
+    start, iterate, _ = parts
+    folder, run = tmp_path_factory.mktemp("saved"), start()
+    checkpoint.save(folder, run, SMALL)
+    checkpoint.save(folder, iterate(run, 0.0)[0], SMALL)
+    return folder
+
+
+@pytest.fixture
+def saved(original, tmp_path):
+    """A folder with checkpoints of iterations 0 and 1."""
+    return shutil.copytree(original, tmp_path / "run")
+
+
+# Saving
+
+
+def test_training_goes_on_while_a_run_is_saved(parts, tmp_path):
+    """What is saved is the run as it was, although its buffers are written to before the disk has it."""
+    start, iterate, one = parts
+    run, before = start(), start()
+    go_on = threading.Event()
+    saver = checkpoint.Saver(tmp_path, SMALL, print)
+    complete = saver._complete
+    saver._complete = lambda *arguments: go_on.wait(900) and complete(*arguments)
+    assert saver.start(run, minutes=1.0)
+    for _ in range(3):
+        run, _ = iterate(run, 0.0)
+    jax.block_until_ready(run)
+    assert not list(tmp_path.glob("*/0"))
+    go_on.set()
+    saver.wait()
+    assert saver.saved == 0
+    assert same(checkpoint.load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
+    assert same(checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.average)
+    assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
+
+
+def test_copies_are_not_the_buffers_that_training_writes_to(parts):
+    start, _, _ = parts
+    run = start()
+    places = lambda tree: {x.unsafe_buffer_pointer() for x in jax.tree.leaves(tree)}
+    assert not places(run) & places(checkpoint._copy(run))
+
+
+def test_one_save_at_a_time(parts, tmp_path):
+    start, iterate, _ = parts
+    first, said, go_on = start(), [], threading.Event()
+    saver = checkpoint.Saver(tmp_path, SMALL, said.append)
+    complete = saver._complete
+    saver._complete = lambda *arguments: go_on.wait(900) and complete(*arguments)
+    assert saver.start(first)
+    second, _ = iterate(first, 0.0)
+    assert not saver.start(second)
+    assert not saver.start(second)
+    assert said == ["the checkpoint before is still being written; the next one waits for it"]
+    go_on.set()
+    saver.finish(second)
+    assert [p.name for p in checkpoint.numbered(tmp_path / "resume")] == ["0", "1"]
+
+
+def test_a_save_that_fails_leaves_the_ones_before(saved, parts):
+    start, iterate, _ = parts
+    said, run = [], start()
+    saver = checkpoint.Saver(saved, SMALL, said.append, 1)
+    for _ in range(2):
+        run, _ = iterate(run, 0.0)
+    (saved / "resume").rename(saved / "elsewhere")
+    (saved / "resume").write_text("a file where a folder should be")
+    assert saver.start(run)
+    saver.wait()
+    assert saver.saved == 1
+    assert len(said) == 1 and said[0].startswith("warning: iteration 2 could not be saved: ")
+    assert said[0].endswith(f"the last intact checkpoint is {saved}/resume/1")
+    with pytest.raises(checkpoint.CheckpointError, match="iteration 2 could not be saved: .*resume/1$"):
+        saver.finish(run)
+    (saved / "resume").unlink()
+    (saved / "elsewhere").rename(saved / "resume")
+    assert checkpoint.find(saved, "resume") == saved / "resume/1"
+    again = checkpoint.Saver(saved, SMALL, said.append, 1)
+    again.finish(run)
+    assert [p.name for p in checkpoint.numbered(saved / "resume")] == ["1", "2"]
+
+
+def test_as_many_checkpoints_are_kept_as_asked(parts, tmp_path):
+    start, _, _ = parts
+    for i in (3, 20, 100, 101):
+        run = start()._replace(iteration=jnp.int32(i))
+        checkpoint.save(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
+    assert {p.name for p in (tmp_path / "resume").iterdir()} == {"20", "100", "101"}
+    with pytest.raises(ValueError, match="--keep_checkpoints must be at least 1"):
+        dataclasses.replace(SMALL, keep_checkpoints=0)
+
+
+def test_leftovers_of_killed_saves_are_removed(saved):
+    for name in ("resume/7.writing", "resume/9.writing.orbax-checkpoint-tmp", "networks/7.writing"):
+        (saved / name / "run").mkdir(parents=True)
+    assert checkpoint.find(saved, "resume").name == checkpoint.find(saved, "networks").name == "1"
+    checkpoint.Saver(saved, SMALL, print, 1)
+    assert {p.name for kind in ("resume", "networks") for p in (saved / kind).iterdir()} == {"0", "1"}
+
+
+def test_going_on_from_an_earlier_iteration_drops_the_later_ones(saved, parts):
+    """Only once there is something in their place."""
+    start, _, _ = parts
+    run = start()
+    checkpoint.forget_later(saved, 0)
+    assert checkpoint.find(saved, "resume").name == checkpoint.find(saved, "networks").name == "0"
+    assert (saved / "resume/1.old").is_dir()
+    checkpoint.save(saved, run._replace(iteration=jnp.int32(1)), SMALL)
+    assert {p.name for p in (saved / "resume").iterdir()} == {p.name for p in (saved / "networks").iterdir()}
+    assert {p.name for p in (saved / "networks").iterdir()} == {"0", "1"}
+
+
+def test_the_best_network_stays(saved):
+    assert checkpoint.best(saved) is None
+    weights = checkpoint.load_network(saved / "networks/1", SMALL)
+    for iteration in (0, 1, 0, 1):
+        marked = checkpoint.mark_best(saved, iteration)
+        assert marked == checkpoint.best(saved) == saved / f"best/{iteration}"
+        assert [p.name for p in (saved / "best").iterdir()] == [str(iteration)]
+    checkpoint.forget_later(saved, 0)
+    assert models.find(saved / "best/1") == checkpoint.best(saved)
+    assert same(models.load(saved / "best/1", SMALL), weights)
+    assert checkpoint.find(saved, "networks").name == "0"
+    next((saved / "best/1").rglob("manifest.ocdbt")).write_bytes(b"")
+    assert checkpoint.best(saved) is None
+
+
+# Damage
+
+
+def spoil(path: pathlib.Path, how: str) -> None:
+    file = max((p for p in path.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    changed = {"bit": bytes(data), "short": bytes(data[:-1]), "empty": b""}
+    if how == "sums":
+        (path / checkpoint.SUMS).write_text("{")
+    elif how == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(changed[how])
+
+
+@pytest.mark.parametrize("how", ["bit", "short", "empty", "missing", "sums"])
+@pytest.mark.parametrize("kind", ["resume", "networks"])
+def test_a_damaged_newest_checkpoint_is_passed_over(saved, capsys, kind, how):
+    spoil(saved / kind / "1", how)
+    assert checkpoint.find(saved, kind) == saved / kind / "0"
+    warning = capsys.readouterr().err
+    assert warning.startswith(f"warning: checkpoint {saved}/{kind}/1 is damaged: ")
+    assert warning.endswith(f"; using {saved}/{kind}/0\n") and warning.count("\n") == 1
+    with pytest.raises(checkpoint.CheckpointError, match=f"{kind}/1 is damaged: "):
+        checkpoint.find(saved / kind / "1", kind)
+    spoil(saved / kind / "0", how)
+    with pytest.raises(checkpoint.CheckpointError, match=f"{kind}/1 is damaged: "):
+        checkpoint.find(saved, kind)
+
+
+def test_metrics_are_whole_whatever_happened(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"iteration": 1}\n{"iteration": 2}\n{"iteration": 3}\n{"itera')
+    lines = Lines(path, 2)
+    assert path.read_text() == '{"iteration": 1}\n{"iteration": 2}\n'
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = path.stat().st_size
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 20, hard))  # room for a line and a bit
+    try:
+        lines.add('{"iteration": 3}')
+        for iteration in (4, 5):
+            with pytest.raises(OSError, match="No space left"):
+                lines.add(json.dumps({"iteration": iteration}))
+        assert path.read_text().splitlines()[2:] == ['{"iteration": 3}']
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    lines.add('{"iteration": 6}')
+    assert [json.loads(line)["iteration"] for line in path.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
+
+
+# Numbers that are not finite
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_an_update_that_is_not_finite_is_skipped(devices):
+    """Of three updates the second meets NaN in one row, on one device: all ends as without that update."""
+    game = envs.make("tictactoe")
+    config = dataclasses.replace(SMALL, normalisation="batch", optimiser="adamw")
+    net = make_network(game, config)
+    there = mesh.make_mesh(16, 32, devices)
+
+    def batch(rows):
+        """Rows are numbers from which a batch follows; 99 is the one that is not finite."""
+        spread = jnp.sin(rows[:, None, None, None] * (1.0 + jnp.arange(18).reshape(3, 3, 2)))
+        return replay.Batch(
+            planes=jnp.where(rows[:, None, None, None] == 99, jnp.nan, spread),
+            actions=jnp.tile(jnp.arange(9), (len(rows), 1)),
+            policy=jax.nn.one_hot(rows % 9, 9),
+            value=jnp.where(rows % 2 == 0, 1.0, -1.0),
+        )
+
+    def learn(learning, index):
+        update = learner.make_update(net, config)
+        return jax.lax.scan(lambda state, rows: update(state, batch(rows), jnp.float32(0)), learning, index)
+
+    start = learner.start_learning(net, config, jax.random.key(0))
+    specs = jax.tree.map(lambda _: Spec(), start)
+    mapped = jax.jit(
+        jax.shard_map(learn, mesh=there, in_specs=(specs, Spec(None, mesh.GAMES)), out_specs=Spec(), check_vma=False)
+    )
+    good, bad = jnp.arange(32).reshape(2, 16), jnp.arange(16).at[3].set(99)
+    wanted, losses = mapped(start, good)
+    assert losses.skipped_updates.tolist() == [0, 0]
+    found, losses = mapped(start, jnp.stack([good[0], bad, good[1]]))
+    assert same(found, wanted)
+    assert (int(found.updates), int(found.skipped)) == (2, 0)
+    assert losses.skipped_updates.tolist() == [0, 1, 0]
+    assert np.isnan(losses.policy_loss).tolist() == [False, True, False]
+    for copies in jax.tree.leaves(found):  # alike on every device
+        assert same(*(copies.addressable_shards[i].data for i in (0, -1)))
+    ended, _ = mapped(start, jnp.stack([good[0], bad, bad]))
+    assert (int(ended.updates), int(ended.skipped)) == (1, 2)
+    assert all(np.isfinite(x).all() for x in jax.tree.leaves(ended))
+
+
+# The programs
+
+
+class Program:
+    """train.py as people start it; what it says goes into a file."""
+
+    def __init__(self, home: pathlib.Path, *arguments: str):
+        self.said_in = home / "said"
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        with self.said_in.open("w") as said:
+            self.process = subprocess.Popen(
+                [sys.executable, str(ROOT / "train.py"), *arguments],
+                cwd=home, env=environment, stdout=subprocess.DEVNULL, stderr=said,
+            )  # fmt: skip
+
+    def said(self) -> str:
+        return self.said_in.read_text()
+
+    def until(self, condition) -> None:
+        limit = time.monotonic() + 300
+        while not condition():
+            assert self.process.poll() is None, self.said()
+            assert time.monotonic() < limit, self.said()
+            time.sleep(0.02)
+
+    def end(self, number: int) -> int:
+        self.process.send_signal(number)
+        return self.process.wait(300)
+
+
+def metrics(folder: pathlib.Path) -> list[dict]:
+    """All whole lines."""
+    path = folder / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def last_saved(folder: pathlib.Path) -> int:
+    return max((int(p.name) for p in checkpoint.numbered(folder / "resume")), default=-1)
+
+
+def kill_and_go_on(home: pathlib.Path, kills: int, seed: int) -> None:
+    """Kills a run again and again, at random moments after its first save; then it is stopped by SIGTERM.
+
+    Each time every checkpoint there holds what was written, and the run goes on from nothing older than what it had
+    told to be saved. The time lost, by the run's own clock, is at most the interval and the writing of two checkpoints:
+    of the one that is cut off, and of the one before, if that took longer than the interval. One writing is taken to
+    last as long as the slowest seen so far and two seconds more.
+    """
+    chance, folder = random.Random(seed), home / "run"
+    start = (*TINY, FOREVER, "--out=run", f"--checkpoint_minutes={INTERVAL}")
+    begun: list[int] = []  # iterations that it went on from
+    for i in range(kills + 1):
+        before = last_saved(folder)
+        program = Program(home, *(start if i == 0 else ("--resume=run",)))
+        program.until(lambda: last_saved(folder) > before)
+        if i == kills:
+            break
+        time.sleep(chance.uniform(0, 1.5))
+        assert program.end(signal.SIGKILL) == -signal.SIGKILL
+        lines, goes_on = metrics(folder), checkpoint.find(folder, "resume")
+        for path in (*checkpoint.numbered(folder / "resume"), *checkpoint.numbered(folder / "networks")):
+            assert checkpoint.damage(path) is None
+            assert (path / checkpoint.SUMS).is_file()
+        assert int(goes_on.name) >= (lines[-1]["saved_iteration"] or 0)
+        assert (folder / "networks" / goes_on.name).is_dir()
+        clock = {line["iteration"]: line["minutes"] for line in lines}
+        first_told = {line["saved_iteration"]: line["minutes"] for line in reversed(lines)}
+        writings = [told - clock[saved] for saved, told in first_told.items() if saved not in (None, *begun)]
+        assert lines[-1]["minutes"] - clock[int(goes_on.name)] < INTERVAL + 2 * (max(writings, default=0) + 2 / 60)
+        begun.append(int(goes_on.name))
+    assert program.end(signal.SIGTERM) == 0, program.said()
+    iterations = [line["iteration"] for line in metrics(folder)]
+    assert iterations == list(range(1, iterations[-1] + 1))
+    assert last_saved(folder) == iterations[-1]
+    assert all(p.name.isdigit() for kind in ("resume", "networks") for p in (folder / kind).iterdir())
+
+
+def test_three_kills(tmp_path):
+    kill_and_go_on(tmp_path, 3, seed=0)
+
+
+@pytest.mark.slow
+def test_twenty_kills(tmp_path):
+    kill_and_go_on(tmp_path, 20, seed=1)
+
+
+def test_a_full_disk_and_a_lost_folder(tmp_path):
+    """No file may grow beyond 8 kB, as on a full disk: the run says so, goes on, and saves when there is room again.
+    Then its folder cannot be written to, until the end."""
+    folder = tmp_path / "run"
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run", f"--checkpoint_minutes={INTERVAL}")
+    program.until(lambda: last_saved(folder) > 0)
+    _, hard = resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (8192, hard))
+    program.until(lambda: all(x in program.said() for x in ("could not be saved", "metrics.jsonl cannot be written")))
+    intact = last_saved(folder)
+    assert checkpoint.find(folder, "resume").name == str(intact)
+    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    program.until(lambda: last_saved(folder) > intact)
+    (folder / "resume").rename(folder / "elsewhere")
+    (folder / "resume").write_text("a file where a folder should be")
+    said = program.said().count("could not be saved")
+    program.until(lambda: program.said().count("could not be saved") > said)
+    assert program.end(signal.SIGTERM) == 2
+    last = program.said().splitlines()[-1]
+    (folder / "resume").unlink()
+    (folder / "elsewhere").rename(folder / "resume")
+    assert last.startswith("error: iteration ")
+    assert last.endswith(f"the last intact checkpoint is run/resume/{last_saved(folder)}")
+    assert checkpoint.find(folder, "resume").name == str(last_saved(folder))
+    assert all(line.startswith(("warning: ", "error: ")) for line in program.said().splitlines() if "could not" in line)
+    iterations = [line["iteration"] for line in metrics(folder)]
+    assert iterations == list(range(1, iterations[-1] + 1))
+
+
+def test_sigterm_while_compiling(tmp_path):
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run")
+    program.until(lambda: "games in lockstep" in program.said())
+    assert program.end(signal.SIGTERM) == 0, program.said()
+    assert checkpoint.find(tmp_path / "run", "resume").name == str(len(metrics(tmp_path / "run")))
+
+
+def test_a_run_that_diverges_stops_with_a_diagnosis(tmp_path):
+    """Steps far beyond float32's range: the first one that is not finite is not made, and the run ends."""
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run", "--learning_rate=1e36", "--warmup_updates=0")
+    assert program.process.wait(300) == 2, program.said()
+    last = program.said().splitlines()[-1]
+    assert last.startswith("error: 10 updates in a row") and "run/diagnosis.json" in last
+    found = json.loads((tmp_path / "run/diagnosis.json").read_text())
+    assert found["not_finite"]
+    assert found["skipped_in_a_row"] >= learner.MOST_SKIPPED
+    assert found["options"]["learning_rate"] == 1e36
+    assert found["statistics"]["batch.planes"]["not_finite"] == 0
+    assert found["statistics"]["batch.planes"]["planes"][0]["maximum"] == 1
+    assert any(name.startswith("weights.") for name in found["norms"])
+    assert sum(line["skipped_updates"] for line in metrics(tmp_path / "run")) >= learner.MOST_SKIPPED
+    assert last_saved(tmp_path / "run") == -1  # there was no time to save what is worth nothing
+
+
+# Preflight
+
+
+def turned(function, where: int | None = None):
+    """The function with the sign of its result, or of the part `where` of it, turned around."""
+
+    def other(*arguments):
+        result = function(*arguments)
+        return -result if where is None else (*result[:where], -result[where], *result[where + 1 :])
+
+    return other
+
+
+@pytest.mark.parametrize("flipped", ["nothing", "target", "backup"])
+def test_preflight_catches_a_flipped_sign(flipped, monkeypatch):
+    config = preset(envs.make("tictactoe"), "cpu")
+    if flipped == "target":  # what the value head learns
+        monkeypatch.setattr(replay, "outcomes", turned(replay.outcomes, 0))
+    if flipped == "backup":  # what the search makes of its children's values
+        monkeypatch.setattr(tree_search, "for_mover", turned(tree_search.for_mover))
+    if flipped == "nothing":
+        assert min(preflight.demand(config)[:2]) >= preflight.DEMANDED
+    else:
+        with pytest.raises(preflight.PreflightError, match="a sign is wrong in the code"):
+            preflight.demand(config)
+
+
+def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path):
+    import train
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight, "rehearse", lambda config: preflight.Score(0.5, 1.0, 1.0))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=1", "--preflight"])
+    with pytest.raises(SystemExit) as stop:
+        train.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    assert stop.value.code == 2
+    assert "error: preflight: " in capsys.readouterr().err
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_preflight_goes_before_long_runs():
+    asks = lambda *arguments: cli.training(["--env=tictactoe", *arguments])[0].preflight
+    assert asks("--minutes=10")
+    assert not asks("--minutes=9")
+    assert not asks("--iterations=5")
+    assert asks("--iterations=5", "--preflight")
+    assert not asks("--minutes=10", "--no_preflight")
