@@ -13,9 +13,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
+import numpy as np
+
 import envs
 from agents import archive, cli, models
+from agents.config import Config
 from agents.metrics import METRICS
+from agents.network import make_network
 
 FILE = "report.html"
 LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
@@ -188,6 +194,26 @@ def draw_ladder(folder: Path) -> str | None:
     return as_svg(figure)
 
 
+def draw_race(game: envs.Game, path: Path, config: Config) -> str | None:
+    """Of the race to a sum, the network's value of every total for who is to move there, beside the exact one."""
+    name, _, options = game.name.partition(":")
+    if name != "sum_to_100":
+        return None
+    target, largest = (int(option.partition("=")[2]) for option in options.split(","))
+    totals = np.arange(target)
+    states = jax.tree.map(lambda x: jnp.broadcast_to(x, (target, *x.shape)), game.init())
+    states = states._replace(total=jnp.asarray(totals, states.total.dtype))
+    net = make_network(game, config)
+    _, value = jax.jit(net.apply)(models.load(path, config), jax.vmap(game.observe)(states))
+    figure, axes = new_figure(wide=True)
+    lost = (target - totals) % (largest + 1) == 0  # whatever is added, the other side completes it to largest + 1
+    axes.step(totals, np.where(lost, -1, 1), where="mid", color="grey", linewidth=1, label="exact")
+    axes.plot(totals, np.asarray(value), ".-", color=COLOURS[0], label="network")
+    axes.set(xlabel="total", ylabel="value for who is to move", ylim=(-1.1, 1.1))
+    axes.legend(frameon=False, fontsize=8)
+    return as_svg(figure)
+
+
 def pictures(game: envs.Game, line: dict[str, Any]) -> list[tuple[str, str]]:
     """Positions of an archived game, evenly from where play began to the end, as (caption, SVG)."""
     states = archive.replay(game, line)
@@ -274,12 +300,14 @@ def page(folder: Path) -> str:
         ValueError: the folder holds no run.
     """
     rows = read_metrics(folder)
-    config = models.about(models.find(folder))["config"]
+    path = models.find(folder)
+    config = models.about(path)["config"]
     game = envs.make(config.env)
     cards = [(panel.title, panel.what, draw_panel(panel, rows), "") for panel in PANELS]
     calibrated = "Results of positions by the value that the network gave them: right on the line, large dots are many."
     cards.append(("Calibration", calibrated, draw_calibration(rows), ""))
     cards.append(("Ladder", "Ratings of the networks and of the baselines.", draw_ladder(folder), " wide"))
+    cards.append(("Value of every total", "Beside the exact one.", draw_race(game, path, config), " wide"))
     shown = "".join(
         f"<section class='card{kind}'><h3>{title}</h3><p>{what}</p>{svg}</section>"
         for title, what, svg, kind in cards

@@ -11,6 +11,7 @@ import envs
 from agents import archive, iteration, mesh, rating, replay, selection, selfplay
 from agents.config import RECIPES, Config, preset, stage, stages
 from agents.learner import imitation
+from agents.network import make_network
 from agents.tree_search import SearchResult
 from envs import evopawness
 
@@ -237,3 +238,10 @@ def test_recipes_are_those_of_the_articles():
     with pytest.raises(ValueError, match="unknown recipe 'best'; known: ours, alphazero"):
         preset(GAME, "cpu", "best")
     assert all(preset(GAME, "cpu", name).recipe == name for name in RECIPES)
+
+
+def test_rows_of_evopawness_are_small():
+    game = envs.make("evopawness")
+    config = dataclasses.replace(preset(game, "cpu"), num_envs=4, batch_size=4)
+    run = jax.eval_shape(lambda: iteration.start_run(game, make_network(game, config), config))
+    assert 341 < replay.row_bytes(run.replay.rows) <= 1500  # more than the five positions in it
