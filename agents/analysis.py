@@ -17,7 +17,7 @@ from agents import mesh, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL
 from agents.network import Network
-from agents.search import make_forest
+from agents.search import Forest, make_forest
 from agents.tree_search import ROOT, Tree
 from envs.game import Array, Game
 
@@ -54,6 +54,13 @@ def make_analyst(
     """
     config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average")
     forest = make_forest(game, net, config)
+    return from_forest(game, forest, config.num_simulations, room=room, copies=copies, devices=devices)
+
+
+def from_forest(
+    game: Game, forest: Forest, step: int, *, room: int = 4096, copies: int = 1, devices: Mesh | None = None
+) -> Analyst:
+    """An analyst whose trees grow as those of `forest`, by `step` simulations at a time; the rest as above."""
     devices = devices or Mesh(np.array(jax.devices()[:1]), (mesh.GAMES,))
     share = copies // devices.size  # of each device
     everywhere, divided = PartitionSpec(), PartitionSpec(mesh.GAMES)
@@ -78,7 +85,7 @@ def make_analyst(
 
     return Analyst(
         game=game,
-        step=config.num_simulations,
+        step=step,
         room=room,
         begin=compiled(begin, everywhere, everywhere, everywhere),
         think=compiled(think, everywhere, everywhere, divided, donate_argnums=2),

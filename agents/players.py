@@ -80,6 +80,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     path, at, simulations = spec.partition("@")
     if at and not simulations.isdigit():
         raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
+    if kind == "gtp":
+        raise ValueError(f"player '{spec}': programs that speak GTP play matches only")
     if not Path(path).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
     if not at and models.about(models.find(Path(path)))["config"].recipe == "value_generations":

@@ -39,6 +39,7 @@ ORDER = [
     "players",
     "solved",
     "arena",
+    "host_match",
     "rating",
     "ratings",
     "tables",

@@ -28,6 +28,8 @@ class Options:
     """Simulations for a move, at most."""
     seconds: float = 5.0
     """Seconds for a move, at most."""
+    seat: int = 1
+    """Your place in the order of moves, from 1, in the terminal; 0 looks on while the opponent plays all of them."""
     host: str = "127.0.0.1"
     """Address that the page is served at. Any other than the loopback lets others in."""
     port: int = 8000
