@@ -1,7 +1,9 @@
 """The GTP engine by the letter of the protocol, against GNU Go, and against broken input."""
 
 import contextlib
+import dataclasses
 import io
+import json
 import os
 import pathlib
 import re
@@ -9,11 +11,16 @@ import shutil
 import subprocess
 import sys
 
+import jax
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import envs
+from agents import models
+from agents.config import Config
+from agents.network import make_network
 from agents.serve.engine import Clock, Engine
 from agents.serve.gtp import ANALYSES, COMMANDS, respond
 from agents.serve.options import Options
@@ -406,6 +413,24 @@ def test_the_program_itself():
     assert answers[:3] == ["=1 ripzero", "? unknown command", "="]
     assert re.fullmatch(r"=2 ([A-E][1-5]|pass)", answers[3])
     assert answers[4:] == ["=3", ""]
+
+
+def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
+    game, config = envs.make(SPEC), Config(env=envs.make(SPEC).name, channels=8, blocks=1, num_simulations=2)
+    weights = jax.tree_util.tree_leaves_with_path(make_network(game, config).init(jax.random.key(0)))
+    about = {models.ABOUT: json.dumps({"config": dataclasses.asdict(config)})}
+    arrays = {jax.tree_util.keystr(where): np.asarray(x, np.float16) for where, x in weights}
+    np.savez(tmp_path / models.FILE, **about, **arrays)
+    spec = str(tmp_path)
+    engine = Engine(Options(env=SPEC, ui="gtp", opponent=spec, num_simulations=8), envs.make(SPEC))
+    assert ask(engine, "version").endswith(tmp_path.name)
+    ask(engine, "komi 6.5")
+    assert ask(engine, "genmove b") != "resign"
+    assert engine.mind.game.name == envs.make("go:size=5,komi=6.5").name
+    assert refused(engine, "boardsize 7") == "unacceptable size"
+    assert (engine.size, engine.komi) == (5, 6.5)
+    with pytest.raises(ValueError, match="is a network for go:size=5"):
+        Engine(Options(env="go:size=7", ui="gtp", opponent=spec), envs.make("go:size=7"))
 
 
 def test_only_go_and_players_that_search():

@@ -20,9 +20,9 @@ from agents.serve.options import UNTRAINED, Options, opponent
 from agents.serve.positions import changed, look_at, seats, titles, way
 from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
 from envs.game import Game
+from envs.saved import FORMAT
 
 PERSON = "person"
-FORMAT = "ripzero game 1"
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call after which a session is forgotten
 MOST_SECONDS = 60.0
