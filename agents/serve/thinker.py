@@ -140,9 +140,11 @@ class Group:
         self.waiting: list[Job] = []
         self.lanes: list[Job] = []
         self.tree: Tree | None = None
+        self.steps = 0  # of the batch
+        self.searches = 0  # lanes at work in them
 
-    def advance(self, key: Array) -> int:
-        """Lets jobs go and come, and all make one step; returns how many took part."""
+    def advance(self, key: Array) -> None:
+        """Lets jobs go and come, and all make one step."""
         engine = self.engine
         staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
         self.waiting = [job for job in self.waiting if not job.dropped]
@@ -151,10 +153,10 @@ class Group:
             self._regroup(staying, coming, key)
         if self.tree is None or not self.lanes:
             self.tree = None
-            return 0
+            return
         if any(self._ready(job) for job in self.lanes):
             self._settle()
-            return 0
+            return
         width = len(self.tree.size)
         plies = np.zeros(width, np.int32)
         plies[: len(self.lanes)] = [job.plies for job in self.lanes]
@@ -167,9 +169,8 @@ class Group:
             # The first step may have compiled: the clock starts behind it.
             job.begun, job.took = (job.begun, now - started) if job.begun else (now, 0.0)
             job.simulated += engine.step
-        took_part = len(self.lanes)
+        self.steps, self.searches = self.steps + 1, self.searches + len(self.lanes)
         self._settle()
-        return took_part
 
     def _regroup(self, staying: list[int], coming: list[Job], key: Array) -> None:
         """Trees of those that stay, and new ones of those that come; lanes left over repeat the first."""
@@ -221,8 +222,6 @@ class Thinker:
     """Takes jobs from any thread and thinks in its own."""
 
     def __init__(self, seed: int = 0):
-        self.steps = 0  # of batches
-        self.searches = 0  # lanes at work in them: more than `steps` where searches went together
         self.ready: set[tuple[str, str]] = set()  # engines, by game and player, that have thought before
         self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._groups: dict[tuple[str, str], Group] = {}
@@ -231,6 +230,16 @@ class Thinker:
         self._key = jax.random.key(seed)
         self._thread = threading.Thread(target=self._run, name="thinker", daemon=True)
         self._thread.start()
+
+    @property
+    def steps(self) -> int:
+        """Steps of all batches."""
+        return sum(group.steps for group in list(self._groups.values()))
+
+    @property
+    def searches(self) -> int:
+        """Lanes at work in them: more than `steps` where searches went together."""
+        return sum(group.searches for group in list(self._groups.values()))
 
     def submit(self, job: Job) -> Job:
         self._inbox.put(job)
@@ -282,13 +291,11 @@ class Thinker:
 
     def _guarded(self, name: tuple[str, str], group: Group) -> None:
         try:
-            took_part = group.advance(self._next_key())
+            group.advance(self._next_key())
         except Exception as error:  # as above
             jobs, group.lanes, group.waiting, group.tree = group.lanes + group.waiting, [], [], None
             self._fail(jobs, error)
             return
-        self.steps += took_part > 0
-        self.searches += took_part
         self.ready.add(name)
 
     def _fail(self, jobs: list[Job], error: Exception) -> None:
