@@ -10,15 +10,15 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents import arena, checkpoint, cli, mesh, models, ratings, report, solved, tables
+from agents import arena, checkpoint, cli, host_match, mesh, models, ratings, report, solved, tables
 from agents.players import Player, game_of, make_player
 
 BASELINES = ("random", "minimax:2", "uct:100")
@@ -26,8 +26,8 @@ BASELINES = ("random", "minimax:2", "uct:100")
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """A match between two players: random, uct:N, minimax:D, or the folder of a run. FOLDER@N searches with N
-    simulations, FOLDER@0 is the network alone."""
+    """A match between two players: random, uct:N, minimax:D, the folder of a run, or for Go another program as
+    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone."""
 
     a: tyro.conf.Positional[str]
     """First player."""
@@ -48,6 +48,8 @@ class Match:
     sprt: tuple[float, float] | None = None
     """Stop as soon as a sequential test decides between these two Elo differences, with 5 % errors of either kind;
     --games is then the most that are played."""
+    timeout: float = host_match.TIMEOUT
+    """Seconds that another program may take for one answer."""
     json: bool = False
     """Print the result as one JSON line."""
 
@@ -140,17 +142,17 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
     is_gate = isinstance(command, Gate)
     names = (command.new, command.best) if is_gate else (command.a, command.b)
     game = choose_game(command.env, *names)
-    a, b = (make_player(spec, game, command.num_simulations) for spec in names)
+    a, b = (player(spec, game, command.num_simulations) for spec in names)
     sprt = None if is_gate else command.sprt
     if sprt and sprt[0] >= sprt[1]:
         raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
     stop = (lambda pairs: ratings.decided(pairs, *sprt) is not None) if sprt else None
     start = time.monotonic()
-    with Console(stderr=True).status(f"{game.name}: {a.name} against {b.name}, {command.games} games"):
-        played = arena.play_match(
-            game, a, b,
-            games=command.games, opening_plies=command.opening_plies, fair=command.fair, seed=command.seed, stop=stop,
-        )  # fmt: skip
+    timeout = host_match.TIMEOUT if is_gate else command.timeout
+    played = play(
+        game, a, b, timeout,
+        games=command.games, opening_plies=command.opening_plies, fair=command.fair, seed=command.seed, stop=stop,
+    )  # fmt: skip
     result = arena.result(a, b, played)
     verdict = (ratings.decided(played.score.mean(0), *sprt) or "not decided") if sprt else None
     if is_gate:
@@ -167,6 +169,27 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
             )
         )
     return result, verdict
+
+
+def player(spec: str, game: envs.Game, num_simulations: int) -> Player | host_match.Program:
+    """See `players.NAMES`; `gtp:COMMAND` is another program."""
+    if spec.startswith(host_match.SPEC):
+        return host_match.program(spec)
+    return make_player(spec, game, num_simulations)
+
+
+def play(game: envs.Game, a: Any, b: Any, timeout: float, **options: Any) -> arena.Games:
+    """A match between any two players: in lockstep on the device, or with other programs on the host."""
+    console, words = Console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
+    if isinstance(a, Player) and isinstance(b, Player):
+        with console.status(words):
+            return arena.play_match(game, a, b, **options)
+    if not timeout > 0:
+        raise ValueError(f"--timeout must be more than 0, not {timeout}")
+    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True) as bar:
+        task = bar.add_task(words, total=options["games"])
+        tell = lambda done: bar.update(task, completed=done)
+        return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
 
 
 def run_ladder(command: Ladder) -> None:

@@ -18,11 +18,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import archive, checkpoint, cli, diagnosis, learner, memory, mesh, preflight, recipe, replay
+from agents import archive, checkpoint, cli, diagnosis, hosts, learner, memory, mesh, preflight, recipe, replay
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
-from agents.metrics import METRICS, Report
+from agents.metrics import METRICS, Report, Silence
 from agents.network import Network, make_network
 from agents.rating import Match, Rating, due, make_rating
 from agents.selfplay import Ended
@@ -46,20 +46,30 @@ class Stop:
 
 
 def open_folder(config: Config, resume: Path | None) -> Path:
-    """The run's folder, made or found; an existing run is never written over."""
+    """The run's folder, made or found; an existing run is never written over. All processes share it.
+
+    Raises:
+        ValueError: it holds a run, or is not shared.
+    """
     if resume is not None:
         return resume.parent.parent
     name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder = Path(config.out or f"runs/{name}")
-    if (folder / "networks").exists() or (folder / "metrics.jsonl").exists():
+    folder = Path(hosts.told(config.out or f"runs/{name}"))
+    if hosts.told("taken" if (folder / "networks").exists() or (folder / "metrics.jsonl").exists() else ""):
         raise ValueError(f"{folder} holds a run already: go on with --resume={folder}, or choose another --out")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "metrics.jsonl").touch()
+    if hosts.first():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "metrics.jsonl").touch()
+    hosts.told("it is there")
+    if not (folder / "metrics.jsonl").exists():
+        raise ValueError(f"{folder} of the first process is not seen from here: --out must be a folder all hosts share")
     return folder
 
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
+    if not hosts.first():
+        return
     for name in (METRICS, archive.FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / "tensorboard", ignore_errors=True)
@@ -79,7 +89,7 @@ def train(config: Config, resume: Path | None) -> None:
     game = envs.make(config.env)
     check.demand_form(game)
     net = make_network(game, config)
-    devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices)
+    devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices, everywhere=True)
     folder = open_folder(config, resume)
     about = checkpoint.about(resume) if resume else {}
     iteration = about.get("iteration", 0)
@@ -89,9 +99,10 @@ def train(config: Config, resume: Path | None) -> None:
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     run = checkpoint.load_run(resume, config, devices) if resume else None
-    checkpoint.forget_later(folder, iteration)
-    report = Report(folder, iteration, progress)
-    games = Archive(folder, game, iteration)
+    if hosts.first():
+        checkpoint.forget_later(folder, iteration)
+    report = Report(folder, iteration, progress) if hosts.first() else Silence()
+    games = Archive(folder, game, iteration) if hosts.first() else None
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
@@ -110,7 +121,8 @@ def train(config: Config, resume: Path | None) -> None:
         raise
     finally:
         report.close()
-        games.close()
+        if games is not None:
+            games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     if game.num_players == 2:  # a match is between two
         report.say(f"evaluate it:  python evaluate.py match {folder} random")
@@ -134,7 +146,7 @@ class Outlets:
 
     saver: checkpoint.Saver
     report: Report
-    archive: Archive
+    archive: Archive | None  # None in the processes that do not speak
     stop: Stop
 
 
@@ -151,7 +163,7 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     learn = compiled(parts.make_learn(game, net, config, devices), 0.0)
     needs = [memory.needed(program) for program in (*play.values(), learn)]
     need = max((n for n in needs if n is not None), default=None)
-    memory.demand(need, memory.there(devices.devices.flat[0]), config.num_envs, devices.size)
+    memory.demand(need, memory.there(jax.local_devices()[0]), config.num_envs, devices.size)
     size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
     row = replay.row_bytes(shapes.replay.rows)
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
@@ -190,9 +202,11 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     saver, report = outlets.saver, outlets.report
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
-    while progress < 1 and not outlets.stop.asked:
+    _, asked = agreed(0, outlets.stop.asked)
+    while progress < 1 and not asked:
         run, ended, figures = iterate(programs, config, run, progress)
-        now = time.monotonic()
+        elapsed, asked = agreed(time.monotonic() - began, outlets.stop.asked)
+        now = began + elapsed
         done = {
             "minutes": before + (now - began) / 60,
             "total_games": done["total_games"] + figures["games"],
@@ -208,7 +222,9 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
         told |= {"rating_seconds": time.monotonic() - now}
         told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(told, progress)
-        report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
+        ended = hosts.whole(ended)
+        if outlets.archive is not None:
+            report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
         counters = {**done, "rating": dataclasses.asdict(rating)}
         if figures.get("broken_rows") or run.learning.skipped >= learner.MOST_SKIPPED:
             saver.wait()
@@ -221,8 +237,14 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     return run, done
 
 
+def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
+    """What all processes decide by: the seconds of the first one's clock, and whether any was asked to stop."""
+    told = hosts.gathered(elapsed, asked)
+    return float(told[0, 0]), bool(told[:, 1].any())
+
+
 def main() -> None:
-    with cli.errors():
+    with hosts.together(), cli.errors():
         cli.keep_compiled()
         config, resume = cli.training(sys.argv[1:])
         train(config, resume)

@@ -17,7 +17,7 @@ from agents import mesh, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL
 from agents.network import Network
-from agents.search import make_forest
+from agents.search import Forest, make_forest
 from agents.tree_search import ROOT, Tree
 from envs.game import Array, Game
 
@@ -54,6 +54,13 @@ def make_analyst(
     """
     config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average")
     forest = make_forest(game, net, config)
+    return from_forest(game, forest, config.num_simulations, room=room, copies=copies, devices=devices)
+
+
+def from_forest(
+    game: Game, forest: Forest, step: int, *, room: int = 4096, copies: int = 1, devices: Mesh | None = None
+) -> Analyst:
+    """An analyst whose trees grow as those of `forest`, by `step` simulations at a time; the rest as above."""
     devices = devices or Mesh(np.array(jax.devices()[:1]), (mesh.GAMES,))
     share = copies // devices.size  # of each device
     everywhere, divided = PartitionSpec(), PartitionSpec(mesh.GAMES)
@@ -78,7 +85,7 @@ def make_analyst(
 
     return Analyst(
         game=game,
-        step=config.num_simulations,
+        step=step,
         room=room,
         begin=compiled(begin, everywhere, everywhere, everywhere),
         think=compiled(think, everywhere, everywhere, divided, donate_argnums=2),
@@ -137,17 +144,21 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
     """What the trees say of their position, JSON-ready.
 
     Returns:
-        `value` for the mover, `simulations` of all trees, `proven` (`win`, `draw`, `loss` for the mover, or None), and
-        `moves`, the best first, `most` of them: `action`, `visits`, `value`, `prior`, `proven` and `line`, the moves
-        that the first tree expects from it on.
+        `value` for the mover and `values` for every player, `simulations` of all trees, `proven` (`win`, `draw`,
+        `loss` for the mover, or None), and `moves`, the best first, `most` of them: `action`, `visits`,
+        `value`, `prior`, `proven` and `line`, the moves that the first tree expects from it on.
     """
-    host, codes = jax.device_get(tree), np.asarray(analyst.codes(tree))
+    return look(analyst.game, jax.device_get(tree), np.asarray(analyst.codes(tree)), most)
+
+
+def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]:
+    """`report` of trees on the host with the codes of their edges, see `search.Forest`."""
     codes = np.broadcast_to(codes, host.logits.shape)[0]
     edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
     at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
     visits = at_root(host.edge_visits)
-    value = (at_root(host.q) * visits).sum(0) / np.maximum(visits.sum(0), 1)
-    mean = np.average(host.values[:, ROOT, int(host.mover[0, ROOT])], weights=host.visits[:, ROOT])
+    q = (at_root(host.q) * visits).sum(0) / np.maximum(visits.sum(0), 1)
+    mover, means = int(host.mover[0, ROOT]), np.average(host.values[:, ROOT], axis=0, weights=host.visits[:, ROOT])
     low, high = np.full(len(edges), -np.inf), np.full(len(edges), np.inf)
     if host.low is not None:  # what one tree has proven holds in all
         low, high = at_root(host.low).max(0), at_root(host.high).min(0)
@@ -156,16 +167,20 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
     sure = np.where(low == high, np.where((low == best) & (low > -1), 1, -(low < 0).astype(int)), 0)
     order = np.lexsort((-prior, -visits.sum(0), -sure))[:most]
     proven = lambda low, high: PROVEN[int(low)] if low == high else None
-    name = lambda code: analyst.game.action_name(int(code))
+    name = lambda code: game.action_name(int(code))
+    value = np.clip(means[mover], best, limit)
+    if game.num_players == 2:  # what is proven holds for both
+        means = np.where(np.arange(2) == mover, value, -value)
     return {
-        "value": round(float(np.clip(mean, best, limit)), 4),
+        "value": round(float(value), 4),
+        "values": [round(float(x), 4) for x in means],
         "simulations": int((host.visits[:, ROOT] - 1).sum()),
         "proven": proven(best, limit),
         "moves": [
             {
                 "action": name(codes[ROOT, edges[i]]),
                 "visits": int(visits[:, i].sum()),
-                "value": round(float(np.clip(value[i], low[i], high[i])), 4),
+                "value": round(float(np.clip(q[i], low[i], high[i])), 4),
                 "prior": round(float(prior[i] / prior.sum()), 4),
                 "proven": proven(low[i], high[i]),
                 "line": [name(code) for code in line(host, codes, int(edges[i]))],

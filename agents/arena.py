@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,13 @@ from envs.game import Array, Game
 CONFIDENCE = 0.95
 RESAMPLES = 20_000
 BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
+
+
+class Named(Protocol):
+    """Whoever plays, of ours or not."""
+
+    @property
+    def name(self) -> str: ...
 
 
 class Games(NamedTuple):
@@ -113,6 +120,16 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
     return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
 
 
+def check_match(game: Game, games: int, opening_plies: int) -> None:
+    """Raises ValueError for a match that cannot be played."""
+    if game.num_players != 2:
+        raise ValueError(f"{game.name}: a match is between two players; this game has {game.num_players}")
+    if games < 2 or games % 2:
+        raise ValueError(f"--games must be an even number from 2, since every opening is played twice, not {games}")
+    if opening_plies < 0:
+        raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
+
+
 def play_match(
     game: Game,
     a: Player,
@@ -129,12 +146,7 @@ def play_match(
 
     With `stop` they are played in batches, and after each of them `stop(scores of the pairs so far)` may end the match.
     """
-    if game.num_players != 2:
-        raise ValueError(f"{game.name}: a match is between two players; this game has {game.num_players}")
-    if games < 2 or games % 2:
-        raise ValueError(f"--games must be an even number from 2, since every opening is played twice, not {games}")
-    if opening_plies < 0:
-        raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
+    check_match(game, games, opening_plies)
     pairs = games // 2 if stop is None else min(games // 2, BATCH_PAIRS)
     match = make_match(game, a, b, pairs, opening_plies, fair)
     weights = a.weights, b.weights
@@ -172,7 +184,7 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
     return match
 
 
-def result(a: Player, b: Player, played: Games) -> Result:
+def result(a: Named, b: Named, played: Games) -> Result:
     """Counts and intervals. The unit of chance is the pair of games from one opening: their results hang together."""
     low, high = score_interval(played.score.mean(0))
     score = played.score

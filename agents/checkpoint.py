@@ -35,7 +35,7 @@ import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
 import envs
-from agents import mesh, recipe
+from agents import hosts, mesh, recipe
 from agents.config import Config
 from agents.iteration import Run
 from agents.network import make_network
@@ -76,7 +76,7 @@ class Saver:
 
     def start(self, run: Run, **counters: Any) -> bool:
         """Begins to save `run`; False while the save before is still being written, and then nothing is done."""
-        if not self.poll():
+        if not hosts.gathered(self.poll()).all():  # of all processes
             if not self._told_late:
                 self.say("the checkpoint before is still being written; the next one waits for it")
             self._told_late = True
@@ -117,7 +117,7 @@ class Saver:
             CheckpointError: it cannot be saved; names the last checkpoint that is intact.
         """
         self.wait()
-        if self.saved != int(run.iteration):
+        if not hosts.gathered(self.saved == int(run.iteration)).all():
             self.start(run, **counters)
             self.wait()
         self._pool.shutdown()
@@ -167,7 +167,10 @@ class Saver:
             checkpointer.wait_until_finished()
         if jax.process_index() == 0:
             network, run = (_unfinished(self.folder / kind, about["iteration"]) for kind in ("networks", "resume"))
-            with ocp.Checkpointer(ocp.CompositeCheckpointHandler(), multiprocessing_options=ALONE) as writer:
+            items = ocp.CompositeCheckpointHandler(
+                composite_options=ocp.CompositeOptions(multiprocessing_options=ALONE)
+            )
+            with ocp.Checkpointer(items, multiprocessing_options=ALONE) as writer:
                 writer.save(network.absolute(), _items("weights", weights, about), force=True)
             _publish(network)
             _publish(run)

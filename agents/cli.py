@@ -16,7 +16,7 @@ import jax
 import tyro
 
 import envs
-from agents import checkpoint, mesh
+from agents import checkpoint, hosts, mesh
 from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
 
 T = TypeVar("T")
@@ -69,8 +69,21 @@ def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, desc
 class Training(Config):
     """Trains a network by self-play. Defaults suit the game and the device found: see them with --env=GAME --help."""
 
+    coordinator: str = ""
+    """Of several processes, one on every host: HOST:PORT of the first one, or `auto` on Slurm, Open MPI, Kubernetes or
+    a TPU pod, whose environment says who takes part. See docs/scaling.md."""
+    num_processes: int | None = None
+    """How many processes there are; with HOST:PORT."""
+    process_id: int | None = None
+    """Which of them this one is, from 0; with HOST:PORT."""
     resume: str = ""
     """Folder of a run, or one of its resume/ITERATION, to go on with. Only the budget and the saving may change."""
+
+
+def _number(text: str | None) -> int | None:
+    if text is not None and not text.isdigit():
+        raise ValueError(f"--num_processes and --process_id must be whole numbers, not {text}")
+    return None if text is None else int(text)
 
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
@@ -80,9 +93,13 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--env", default="foq")
     first.add_argument("--resume", default="")
     first.add_argument("--recipe", default="ours")
+    first.add_argument("--coordinator", default="")
+    first.add_argument("--num_processes")
+    first.add_argument("--process_id")
     chosen, _ = first.parse_known_args(arguments)
+    hosts.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
     if chosen.resume:
-        path = checkpoint.find(Path(chosen.resume), "resume")
+        path = Path(hosts.told(str(checkpoint.find(Path(chosen.resume), "resume")) if hosts.first() else ""))
         base = checkpoint.about(path)["config"]
     else:
         path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)

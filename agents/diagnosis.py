@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 import envs
-from agents import learner, replay
+from agents import hosts, learner, replay
 from agents.config import Config
 from agents.iteration import Run
 from agents.network import make_network
@@ -42,8 +42,10 @@ def write(folder: Path, run: Run, config: Config) -> Path:
         **diagnose(run, config),
         "options": dataclasses.asdict(config),
     }
-    (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
-    return (folder / f"{FILE}.new").replace(folder / FILE)
+    if hosts.first():
+        (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
+        (folder / f"{FILE}.new").replace(folder / FILE)
+    return folder / FILE
 
 
 def diagnose(run: Run, config: Config) -> dict[str, Any]:
@@ -80,7 +82,7 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
     norms, found, wrong = {}, {}, []
     for k in jax.random.split(key, BATCHES):
-        trees, arrays = jax.device_get(look(run, k))
+        trees, arrays = hosts.whole(look(run, k))
         norms = {f"{name}.{group}": norm(x) for name, tree in trees.items() for group, x in tree.items()}
         found = {name: statistics(x) for name, x in arrays.items()}
         wrong = [name for name, x in norms.items() if not isinstance(x, float)]

@@ -34,20 +34,26 @@ def claim_cores() -> None:
         jax.config.update("jax_num_cpu_devices", cores)
 
 
-def make_mesh(num_envs: int, batch_size: int, wanted: int | None = None) -> Mesh:
-    """A mesh of `wanted` devices, or of as many as there are and as divide both numbers.
+def make_mesh(num_envs: int, batch_size: int, wanted: int | None = None, *, everywhere: bool = False) -> Mesh:
+    """A mesh of `wanted` devices, or of as many as there are and as divide both numbers; those of this process, or
+    `everywhere` as many of every process.
 
     Raises:
-        ValueError: `wanted` devices are not there, or do not divide the lanes or the batch.
+        ValueError: `wanted` devices are not there, or they do not divide the lanes or the batch.
     """
-    there = jax.devices()
-    fits = [n for n in range(1, len(there) + 1) if num_envs % n == 0 and batch_size % n == 0]
-    if wanted is not None and wanted not in fits:
+    processes = range(jax.process_count()) if everywhere else [jax.process_index()]
+    there = [jax.local_devices(process) for process in processes]
+    each = range(1, min(map(len, there)) + 1)
+    fits = [n * len(there) for n in each if num_envs % (n * len(there)) == 0 and batch_size % (n * len(there)) == 0]
+    if not fits or (wanted is not None and wanted not in fits):
         raise ValueError(
-            f"--devices={wanted}: must be from 1 to the {len(there)} found here, and divide --num_envs={num_envs} and "
-            f"--batch_size={batch_size}; possible: {', '.join(map(str, fits))}"
+            f"--devices={wanted}: must be from {len(there)} to the {len(there) * each[-1]} found here"
+            + (", as many of every process" if len(there) > 1 else "")
+            + f", and divide --num_envs={num_envs} and --batch_size={batch_size}; possible: "
+            + (", ".join(map(str, fits)) or "none")
         )
-    return Mesh(np.array(there[: wanted or fits[-1]]), (GAMES,))
+    share = (wanted or fits[-1]) // len(there)
+    return Mesh(np.array([device for devices in there for device in devices[:share]]), (GAMES,))
 
 
 def shardings(mesh: Mesh, specs: Any) -> Any:

@@ -126,6 +126,28 @@ class Report:
         self.lines.file.close()
 
 
+class Silence(Report):
+    """For the processes that do not speak, see agents/hosts.py."""
+
+    def __init__(self):
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def iteration(self, figures: dict[str, Any], progress: float) -> None:
+        pass
+
+    def write(self, name: str, write: Callable[[], None]) -> None:
+        pass
+
+    def phase(self, name: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 def plain(value: Any) -> Any:
     """A figure as JSON has it: six digits, None for NaN, lists for arrays."""
     if isinstance(value, list):

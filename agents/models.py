@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import zipfile
 from pathlib import Path
@@ -16,9 +17,11 @@ from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from agents.config import Config
 from agents.network import make_network
+from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
+SHIPPED = Path(__file__).parents[1] / "models"
 
 
 def find(path: Path) -> Path:
@@ -28,6 +31,16 @@ def find(path: Path) -> Path:
         CheckpointError: there is none.
     """
     return path if (path / FILE).is_file() else checkpoint.find(path, "networks")
+
+
+@functools.lru_cache(maxsize=64)
+def shipped(game: Game) -> str | None:
+    """The folder in models/ with a network for exactly this game, if there is one; short where that leads there."""
+    folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
+    path = next((path for path in folders if about(path)["config"].env == game.name), None)
+    if path is None:
+        return None
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
 def about(path: Path) -> dict[str, Any]:

@@ -16,10 +16,19 @@ from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
 from agents.generations import value_greedy
 from agents.network import make_network
-from agents.search import make_expand, make_leaf, make_search, root_edges
+from agents.search import (
+    Forest,
+    make_expand,
+    make_leaf,
+    make_search,
+    make_trees,
+    over_slots,
+    root_edges,
+    tree_slots,
+)
 from agents.selfplay import random_action
 from agents.slots import legal_slots
-from agents.tree_search import Edges
+from agents.tree_search import ROOT, Edges
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -71,6 +80,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     path, at, simulations = spec.partition("@")
     if at and not simulations.isdigit():
         raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
+    if kind == "gtp":
+        raise ValueError(f"player '{spec}': programs that speak GTP play matches only")
     if not Path(path).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
     if not at and models.about(models.find(Path(path)))["config"].recipe == "value_generations":
@@ -121,39 +132,55 @@ def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = Tr
     if num_simulations == 0:
         evaluate = make_evaluate(game, net, "average")
         return lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32)
-    # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
-    considered = min(16, max(config.gumbel_actions, num_simulations // 2))
-    config = dataclasses.replace(
+    search = make_search(game, net, for_play(config, game, num_simulations, proofs), explore=False)
+    return lambda w, key, s, plies: search(w, key, s, plies).action
+
+
+def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = True) -> Config:
+    """The search of a network as it plays, by the options that it was trained with."""
+    return dataclasses.replace(
         config,
         num_simulations=num_simulations,
-        gumbel_actions=considered,
+        # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
+        gumbel_actions=min(16, max(config.gumbel_actions, num_simulations // 2)),
         value_scale=config.play_value_scale,
         root_symmetry="average",
         early_urge=0.0,
         proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
     )
-    search = make_search(game, net, config, explore=False)
-    return lambda w, key, s, plies: search(w, key, s, plies).action
 
 
 def uct_player(game: Game, num_simulations: int) -> Player:
     """MCTS without a network plays the most visited move, see `make_uct`."""
-    think = make_uct(game, num_simulations)
+    forest = uct_forest(game, num_simulations)
 
     def act(weights, key, states, plies):
-        edges = think(key, states)
-        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges))
+        root_key, search_key = jax.random.split(key)
+        tree = forest.plant(weights, root_key, states, num_simulations + 1)
+        edge, _, tree = forest.think(weights, search_key, tree, plies, False)
+        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
+        return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0]
 
     return Player(f"uct:{num_simulations}", act)
 
 
-def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Callable[[Array, Any], Edges]:
-    """MCTS without a network: UCB1 in the tree, one random play-out at each new node.
+def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
+    """`think(key, states [B]) -> Edges` of the roots of MCTS without a network."""
+    forest = uct_forest(game, num_simulations)
+
+    def think(key, states):
+        root_key, search_key = jax.random.split(key)
+        tree = forest.plant({}, root_key, states, num_simulations + 1)
+        return root_edges(forest.think({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2])
+
+    return think
+
+
+def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Forest:
+    """MCTS without a network as trees that grow by `num_simulations` at a time: UCB1 in the tree, one random play-out
+    at each new node. It plays the most visited move and is without weights, plies and noise.
 
     Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
-
-    Returns:
-        `think(key, states [B]) -> Edges` of the roots.
     """
 
     def play_out(key, states):
@@ -173,15 +200,21 @@ def make_uct(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> 
         return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
 
     select = functools.partial(selection.ucb1, exploration=exploration)
+    num_slots = tree_slots(game, Config())
     expand = make_expand(game, evaluate)
+    below = expand if num_slots is None else over_slots(game, expand, num_slots)
 
-    def think(key, states):
-        root_key, search_key = jax.random.split(key)
-        root = make_leaf(game, states, *evaluate({}, root_key, states))
-        tree = tree_search.plant(root, states, num_simulations + 1)
-        return root_edges(tree_search.search({}, search_key, tree, expand, select, select, num_simulations))
+    def think(weights, key, tree, plies, explore):
+        del plies, explore
+        tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
+        edges = root_edges(tree)
+        share = edges.visits / jnp.maximum(edges.visits.sum(-1, keepdims=True), 1)
+        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
 
-    return think
+    def root(weights, key, states):
+        return make_leaf(game, states, *evaluate(weights, key, states))
+
+    return make_trees(game, root, think, num_slots)
 
 
 def minimax_player(game: Game, depth: int) -> Player:

@@ -8,7 +8,7 @@ from typing import Any
 
 import jax
 
-from agents import arena, mesh
+from agents import arena, hosts, mesh
 from agents.config import Config
 from agents.iteration import Run
 from agents.players import Player, make_act
@@ -43,7 +43,9 @@ def make_rating(game: Game, config: Config) -> Match:
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
         key = jax.random.fold_in(key, int(run.iteration))
-        score = float(match(run.learning.average, run.rival, key).score.mean())
+        # Every process plays the whole match by itself, and the first one's result counts.
+        score = float(match(*hosts.local((run.learning.average, run.rival, key))).score.mean())
+        score = float(hosts.gathered(score)[0, 0])
         taken = not config.gate or score >= config.gate_share
         margin = 0.5 / config.rating_games
         gained = arena.elo(min(max(score, margin), 1 - margin)) or 0.0

@@ -103,34 +103,50 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry))
     run = _gumbel if config.search == "gumbel" else _puct
 
+    def root(weights: Any, key: Array, states: Any) -> Leaf:
+        return make_leaf(game, states, *evaluate_root(weights, key, states))
+
+    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
+        def draw(sample, key):
+            """Drawn for all codes, so that trees over slots see the same."""
+            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
+            return drawn if num_slots is None else at_slots(drawn, forest.codes(tree)[:, ROOT])
+
+        below = expand if num_slots is None else over_slots(game, expand, num_slots)
+        if config.early_urge == 0:
+            return run(weights, key, tree, below, draw, plies, config, explore)
+        assert game.urge is not None
+        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], forest.states(tree)))
+        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
+        urge = urge if num_slots is None else at_slots(urge, forest.codes(tree)[:, ROOT])
+        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
+
+    forest = make_trees(game, root, think, num_slots, config.proofs)
+    return forest
+
+
+def make_trees(
+    game: Game,
+    root: Callable[[Any, Array, Any], Leaf],
+    think: Callable[..., tuple[Array, Array, Tree]],
+    num_slots: int | None,
+    proofs: bool = False,
+) -> Forest:
+    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`, see `Forest`."""
+
     def plant(weights: Any, key: Array, states: Any, room: int) -> Tree:
-        root = make_leaf(game, states, *evaluate_root(weights, key, states))
+        leaf = root(weights, key, states)
         if num_slots is None:
-            return tree_search.plant(root, states, room, config.proofs)
+            return tree_search.plant(leaf, states, room, proofs)
         slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
-        root = root._replace(logits=at_slots(root.logits, slots, ILLEGAL))
-        return tree_search.plant(root, (states, slots.astype(jnp.int16)), room, config.proofs)
+        leaf = leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL))
+        return tree_search.plant(leaf, (states, slots.astype(jnp.int16)), room, proofs)
 
     def codes(tree: Tree) -> Array:
         return jnp.arange(game.num_actions)[None, None] if num_slots is None else tree.states[1].astype(jnp.int32)
 
     def states(tree: Tree) -> Any:
         return tree.states if num_slots is None else tree.states[0]
-
-    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
-        def draw(sample, key):
-            """Drawn for all codes, so that trees over slots see the same."""
-            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
-            return drawn if num_slots is None else at_slots(drawn, codes(tree)[:, ROOT])
-
-        below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        if config.early_urge == 0:
-            return run(weights, key, tree, below, draw, plies, config, explore)
-        assert game.urge is not None
-        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], states(tree)))
-        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
-        urge = urge if num_slots is None else at_slots(urge, codes(tree)[:, ROOT])
-        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
     return Forest(plant, think, codes, states)
 

@@ -65,7 +65,8 @@ def show(s: State) -> str:
 def svg(s: State) -> str:
     rows, cols = s.filled.shape
     squares = "".join(
-        f'<rect x="{c}" y="{r}" width="0.95" height="0.95" fill="{"#3a4048" if s.filled[r, c] else "#e9dcc0"}"/>'
+        f'<g data-cell="{"abcdefghi"[c]}{rows - r}"><title>{"filled" if s.filled[r, c] else "free"}</title>'
+        f'<rect x="{c}" y="{r}" width="0.95" height="0.95" fill="{"#3a4048" if s.filled[r, c] else "#e9dcc0"}"/></g>'
         for r in range(rows)
         for c in range(cols)
     )
@@ -114,4 +115,7 @@ def make(rows: int = 4, cols: int = 4) -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=("Upright", "Flat"),
+        cells=lambda action: (names[int(action)],),
     )

@@ -479,6 +479,23 @@ def pictures_of_all_stages(bench: Bench) -> None:
 
 
 @rule
+def every_legal_action_can_be_pointed_at(bench: Bench) -> None:
+    """Its cells are in the picture, and what shares its cells has other words on its button."""
+    game, last = bench.game, int(bench.plies.over[:, 0].argmax())
+    for s in (bench.position(0), bench.position(last // 3), bench.position(last * 2 // 3)):
+        picture = ElementTree.fromstring(game.svg(s))
+        there = [x.get("data-cell") for x in picture.iter() if x.get("data-cell")]
+        assert len(set(there)) == len(there), "two cells have the same name"
+        ways = [
+            (game.cells(a) if game.cells else (), game.label(a) if game.label else game.action_name(a))
+            for a in map(int, np.flatnonzero(np.asarray(game.mask(s))))
+        ]
+        lost = {name for cells, _ in ways for name in cells} - set(there)
+        assert not lost, f"the picture has no cell {min(lost)}"
+        assert len(set(ways)) == len(ways), "two actions have the same cells and words"
+
+
+@rule
 def what_is_no_record_is_refused(bench: Bench) -> None:
     for record in (None, 5, [], "text", {}):
         refused(bench.game.from_record, record)

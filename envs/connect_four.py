@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = 26  # rows and columns
+SEATS = ("Red", "Yellow")
 
 
 class State(NamedTuple):
@@ -169,32 +171,39 @@ class Rules:
         cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
         return "\n".join([*(line(row) for row in cells), line(range(1, self.cols + 1)), self._status(s)])
 
-    def _status(self, s: State) -> str:
+    def _status(self, s: State, names: Sequence[str] = "XO") -> str:
         if not bool(self.over(s)):
-            return f"{'XO'[int(s.to_move)]} to move"
+            return f"{names[int(s.to_move)]} to move"
         result = np.asarray(self.rewards(s))
-        return "draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins"
+        return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
 
     def svg(self, s: State, cell: int = 56) -> str:
-        """Picture as an SVG document, winning rows ringed; `cell` is the side of a cell in pixels."""
-        board = np.asarray(self.board(s)).astype(int)
+        """Picture as an SVG document, winning rows ringed; `cell` is the side of a cell in pixels. A column can be
+        pointed at and holds its cells."""
+        board, legal = np.asarray(self.board(s)).astype(int), np.asarray(self.mask(s))
         ringed = _rows_of(board, self.connect)
         width, height, foot = self.cols * cell, self.rows * cell, cell // 2
+        frame = f'x="4" y="4" width="{width + 8}" height="{height + 8}" rx="{cell / 5}" fill="#2f5d9b"'
         out = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + 16} {height + 16 + foot}" '
-            f'width="{width + 16}" height="{height + 16 + foot}" font-family="sans-serif" text-anchor="middle">'
-            f"<title>Connect Four, {self._status(s)}</title>"
-            f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
-            f'<rect x="4" y="4" width="{width + 8}" height="{height + 8}" rx="{cell / 5}" fill="#2f5d9b"/>'
+            pictures.head(width + 16, height + 16 + foot, f"Connect Four, {self._status(s, SEATS)}"),
+            f"<rect {frame}/>",
         ]
-        for r, c in np.ndindex(self.rows, self.cols):
-            fill = {1: "#d0473c", -1: "#f0c343", 0: "#f7f3ea"}[int(board[r, c])]
-            ring = 'stroke="#20242a" stroke-width="4"' if ringed[r, c] else 'stroke="#264d82" stroke-width="2"'
-            middle = f'cx="{8 + (c + 0.5) * cell}" cy="{8 + (r + 0.5) * cell}"'
-            out.append(f'<circle {middle} r="{cell * 0.4}" fill="{fill}" {ring}/>')
         for c in range(self.cols):
-            place = f'x="{8 + (c + 0.5) * cell}" y="{height + 12 + foot * 0.75}"'
-            out.append(f'<text {place} font-size="{cell * 0.27}" fill="#6b6255">{c + 1}</text>')
+            lowest = self.rows - 1 - np.count_nonzero(board[:, c])
+            box = f'x="{8 + c * cell}" y="8" width="{cell}" height="{height}" fill-opacity="0"'
+            holes = [f"<rect {box}/>"]
+            for r in range(self.rows):
+                x, y, stone = 8 + (c + 0.5) * cell, 8 + (r + 0.5) * cell, board[r, c]
+                fill = {1: "#d0473c", -1: "#f0c343", 0: "#f7f3ea"}[stone]
+                ring = 'stroke="#20242a" stroke-width="4"' if ringed[r, c] else 'stroke="#264d82" stroke-width="2"'
+                shapes = [pictures.disc(x, y, cell * 0.4, f'fill="{fill}" {ring}')]
+                if r == lowest and legal[c]:
+                    shapes.append(pictures.legal(x, y, cell / 9))
+                says = SEATS[int(stone < 0)] if stone else "empty"
+                holes.append(pictures.cell(f"column {c + 1}, row {self.rows - r}", says, *shapes))
+            says = f"{np.count_nonzero(board[:, c])} of {self.rows} stones"
+            out.append(pictures.cell(f"column {c + 1}", says, *holes))
+            out.append(pictures.label(8 + (c + 0.5) * cell, height + 12 + foot * 0.75, cell * 0.27, c + 1))
         return "".join(out) + "</svg>"
 
     # Records
@@ -330,4 +339,7 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
+        cells=lambda action: (f"column {int(action) + 1}",),
     )

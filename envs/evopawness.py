@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, with_history
 
 SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes of one cell
@@ -40,6 +40,8 @@ DEAD, SLEEPER, SOLDIER, KNIGHT, ROOK, BISHOP, QUEEN, KING = range(8)
 KING_CELLS = (76, 4)
 RUNE_CELLS = np.array([36, 40, 44])
 RUNES = ("atk", "hp", "step")
+RUNE_GAINS = {"atk": "+2 atk", "hp": "+2 hp", "step": "+1 step"}
+SEATS = ("White", "Black")
 TURNS_PER_REFRESH = 5
 
 DIRECTIONS = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))
@@ -365,11 +367,10 @@ def parse_action(text: str) -> int:
 
 
 def _status(s: State, max_plies: int | None) -> str:
-    names = ("White", "Black")
     if not bool(over(s, max_plies)):
-        return f"{names[int(player(s))]} to move, turn {int(s.turn)}"
+        return f"{SEATS[int(player(s))]} to move, turn {int(s.turn)}"
     result = np.asarray(rewards(s))
-    return f"{names[int(result.argmax())]} wins" if result.any() else "draw"
+    return f"{SEATS[int(result.argmax())]} wins" if result.any() else "draw"
 
 
 def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
@@ -387,21 +388,53 @@ def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
     return "\n".join([columns, *rows, f"{_status(s, max_plies)}; {mana}"])
 
 
-def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: int) -> str:
-    """Glyph on a disc, pale until activated; below it hp in red, atk in black and step in blue."""
-    kind = int(s.kind[side, slot])
+INKS = ("#a3211a", "#20242a", "#24528f")  # of hp, atk and step
+KINDS = ("", "soldier, asleep", "soldier", "knight", "rook", "bishop", "queen", "king")  # by kind
+
+
+def cell_name(cell: int) -> str:
+    return f"{cell // SIDE},{cell % SIDE}"
+
+
+def action_cells(action: int) -> tuple[str, ...]:
+    """Cells to point at for an action: the piece, and the target of a move or attack."""
+    cell, k = divmod(int(action), CODES)
+    if action == SKIP:
+        return ()
+    if k < 5:
+        return (cell_name(cell),)
+    (y, x), (dy, dx) = divmod(cell, SIDE), SHIFTS[k - 5]
+    return cell_name(cell), f"{y + dy},{x + dx}"
+
+
+def action_label(action: int) -> str:
+    """An action in words, with what it costs and gives."""
+    k = int(action) % CODES
+    if action == SKIP:
+        return "Skip"
+    if k >= 5:
+        return "{} to {}".format(*action_cells(action))
+    cost, hp, atk, steps, _ = (int(x) for x in EFFECTS[k])
+    if k == 0:
+        return f"Wake up ({cost} mana)"
+    gains = f"{hp} hp, +{atk} atk" + (f", +{steps} step" if steps else "")
+    gains = gains if k < 4 else f"11 hp from a rook, {QUEEN_HP_FROM_BISHOP} from a bishop, +{atk} atk"
+    return f"Promote to {KINDS[k + 2]} ({cost} mana: {gains})"
+
+
+def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: int) -> tuple[str, str]:
+    """Glyph on a disc, pale until activated, below it hp in red, atk in black, step in blue; and all of it in words."""
+    kind, *numbers = (int(x[side, slot]) for x in (s.kind, s.hp, s.atk, s.step))
     fill, ink = (("#fbfaf5", "#20242a"), ("#3a4048", "#f7f3ea"))[side]
     middle = left + cell / 2
-    out = (
-        f'<g opacity="{0.55 if kind == SLEEPER else 1}"><circle cx="{middle}" cy="{top + cell * 0.38}" '
-        f'r="{cell * 0.31}" fill="{fill}" stroke="#20242a" stroke-width="1.5"/>'
-        f'<text x="{middle}" y="{top + cell * 0.54}" font-size="{cell * 0.46}" fill="{ink}">'
-        f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e</text></g>"
-    )
-    for i, (value, colour) in enumerate(((s.hp, "#b3261e"), (s.atk, "#20242a"), (s.step, "#2b5fa3"))):
-        place = f'x="{left + cell * (0.2, 0.53, 0.8)[i]}" y="{top + cell * 0.94}" font-size="{cell * 0.23}"'
-        out += f'<text {place} font-weight="bold" fill="{colour}">{int(value[side, slot])}</text>'
-    return out
+    stroke = "#20242a" if kind != SLEEPER else "#655c50"
+    disc = pictures.disc(middle, top + cell * 0.38, cell * 0.31, f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"')
+    glyph = pictures.text(middle, top + cell * 0.54, cell * 0.46, f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e", f'fill="{ink}"')
+    out = f'<g opacity="{0.5 if kind == SLEEPER else 1}">{disc}{glyph}</g>'
+    for value, place, colour in zip(numbers, (0.2, 0.53, 0.8), INKS, strict=True):
+        paint = f'font-weight="bold" fill="{colour}"'
+        out += pictures.text(left + cell * place, top + cell * 0.94, cell * 0.23, value, paint)
+    return out, "{} {}, {} hp, {} atk, step {}".format(SEATS[side], KINDS[kind], *numbers)
 
 
 def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
@@ -411,32 +444,34 @@ def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
     status, won = _status(s, max_plies), np.asarray(rewards(s)) > 0
     notes = [" wins" if won[i] else " to move" if not over(s, max_plies) and player(s) == i else "" for i in (0, 1)]
     width, height = side + edge + 4, side + 3 * edge
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'font-family="sans-serif" text-anchor="middle"><title>EvoPawness, {status}</title>'
-        f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
-    ]
+    out = [pictures.head(width, height, f"EvoPawness, {status}")]
+    pieces = {int(s.cell[i, j]): (int(i), int(j)) for i, j in np.argwhere(s.kind != DEAD)}
+    lying = {int(c): name for c, name, lies in zip(RUNE_CELLS, RUNES, s.runes, strict=True) if lies}
     for number in range(CELLS):
-        x, y = edge + number % SIDE * cell, edge + number // SIDE * cell
-        fill = "#d8d2ec" if number in RUNE_CELLS else ("#e9dcc0", "#d9c8a3")[number % 2]
-        out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="{fill}" stroke="#f7f3ea"/>')
-    for number, name, lies in zip(RUNE_CELLS, RUNES, s.runes, strict=True):
-        x, y = edge + (number % SIDE + 0.5) * cell, edge + (number // SIDE + 0.5) * cell
-        if lies:
-            out.append(f'<text x="{x}" y="{y}" font-size="{cell * 0.5}" fill="#6a4fb3">◆</text>')
-            out.append(f'<text x="{x}" y="{y + cell * 0.36}" font-size="{cell * 0.25}" fill="#6a4fb3">{name}</text>')
-    for i, j in np.argwhere(s.kind != DEAD):
-        place = int(s.cell[i, j])
-        out.append(_svg_piece(s, i, j, edge + place % SIDE * cell, edge + place // SIDE * cell, cell))
+        x, y, says = edge + number % SIDE * cell, edge + number // SIDE * cell, "empty"
+        fill = "#d8d2ec" if number in RUNE_CELLS else ("#e9dcc0", "#dccba6")[number % 2]
+        shapes = [pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}"')]
+        if number in lying:
+            shapes.append(pictures.text(x + cell / 2, y + cell * 0.5, cell * 0.5, "◆", 'fill="#5f44aa"'))
+            shapes.append(pictures.text(x + cell / 2, y + cell * 0.86, cell * 0.25, lying[number], 'fill="#5f44aa"'))
+            says = f"rune, {RUNE_GAINS[lying[number]]}"
+        elif number in RUNE_CELLS:
+            says = "empty; a rune comes here every five turns"
+        if number in pieces:
+            shape, says = _svg_piece(s, *pieces[number], x, y, cell)
+            shapes.append(shape)
+        out.append(pictures.cell(cell_name(number), says, *shapes))
     for i, y in enumerate((height - edge * 0.35, edge * 0.65)):
-        words = f"{('White', 'Black')[i]}{notes[i]} · mana {'●' * int(s.mana[i])}{'○' * (MAX_MANA - int(s.mana[i]))}"
+        words = f"{SEATS[i]}{notes[i]} · mana {'●' * int(s.mana[i])}{'○' * (MAX_MANA - int(s.mana[i]))}"
         weight = "bold" if notes[i] else "normal"
-        line = f'x="{edge + side / 2}" y="{y}" font-size="{cell * 0.27}" font-weight="{weight}" fill="#6b6255"'
-        out.append(f"<text {line}>{words}</text>")
+        paint = f'class="label" fill="{pictures.LABEL}" font-weight="{weight}"'
+        out.append(pictures.text(edge + side / 2, y, cell * 0.27, words, paint))
+    for place, (word, colour) in enumerate(zip(("hp", "atk", "step"), INKS, strict=True)):
+        paint = f'font-weight="bold" fill="{colour}"'
+        out.append(pictures.text(width - cell * (1.3, 0.85, 0.35)[place], edge * 0.65, cell * 0.23, word, paint))
     for i in range(SIDE):
-        label = f'font-size="{cell * 0.25}" fill="#6b6255"'
-        out.append(f'<text x="{edge / 2}" y="{edge + (i + 0.6) * cell}" {label}>{i}</text>')
-        out.append(f'<text x="{edge + (i + 0.5) * cell}" y="{edge + side + edge * 0.7}" {label}>{i}</text>')
+        out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.25, i))
+        out.append(pictures.label(edge + (i + 0.5) * cell, edge + side + edge * 0.7, cell * 0.25, i))
     return "".join(out) + "</svg>"
 
 
@@ -596,6 +631,10 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         to_view=np.stack([same, flip_actions()]),
         evaluate=lambda s: strength(s, max_plies),
         urge=urge,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
+        cells=action_cells,
+        label=action_label,
     )
     if history == 1:
         return game

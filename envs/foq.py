@@ -23,11 +23,12 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 ARTICLE_BOARDS = 4  # boards of history in the article's observation
+SEATS = ("White", "Red", "Blue", "Gold")  # colours of the queens in pictures
 
 
 class State(NamedTuple):
@@ -272,47 +273,52 @@ def draw_text(s: Any, legal: Array, result: Array, names: str) -> str:
     return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), _status(s, result)])
 
 
-def _status(s: Any, result: Array) -> str:
-    winners = [string.ascii_uppercase[i] for i in np.flatnonzero(np.asarray(result) > 0)]
+def _status(s: Any, result: Array, names: Sequence[str] = string.ascii_uppercase) -> str:
+    winners = [names[int(i)] for i in np.flatnonzero(np.asarray(result) > 0)]
     if not winners:
-        return f"{string.ascii_uppercase[int(s.to_move)]} to move"
+        return f"{names[int(s.to_move)]} to move"
     return f"{' and '.join(winners)} {'wins' if len(winners) == 1 else 'win'}"
 
 
-def draw_svg(s: Any, legal: Array, result: Array, cell: int, faded: Sequence[int] = ()) -> str:
+def draw_svg(
+    s: Any, legal: Array, result: Array, cell: int, faded: Sequence[int] = (), names: Sequence[str] = SEATS
+) -> str:
     """SVG picture of any form; the queens numbered in `faded` are out of the game."""
     rows, cols = s.ripped.shape
     ripped, stops, mine = np.asarray(s.ripped), np.asarray(legal).reshape(rows, cols), np.asarray(own(s))
+    queens = {int(square): i for i, square in enumerate(np.asarray(s.queens))}
     left, top, width, height = cell // 2, 4, cols * cell, rows * cell
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width + left + 4} {height + top + left}" '
-        f'width="{width + left + 4}" height="{height + top + left}" font-family="sans-serif" text-anchor="middle">'
-        f"<title>Flight of Queen, {_status(s, result)}</title>"
-        f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
-    ]
-    for r in range(rows):
-        for c in range(cols):
-            x, y = left + c * cell, top + r * cell
-            fill = "#3a4048" if ripped[r, c] else ("#e9dcc0", "#d9c8a3")[(r + c) % 2]
-            out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="{fill}" stroke="#f7f3ea"/>')
-            if stops[r, c]:
-                middle = f'cx="{x + cell / 2}" cy="{y + cell / 2}"'
-                out.append(f'<circle {middle} r="{cell / 8}" fill="#2f7d4f" fill-opacity="0.75"/>')
-    for i, square in enumerate(np.asarray(s.queens)):
-        x, y = left + square % cols * cell + cell / 2, top + square // cols * cell + cell / 2
-        colour, ring = ("#f5f5f5", "#d0473c", "#4f86c6", "#c9a227")[i % 4], "#2f7d4f" if mine[i] else "#3a4048"
-        out.append(
-            f'<g opacity="{0.45 if i in faded else 1}">'
-            f'<circle cx="{x}" cy="{y}" r="{cell * 0.4}" fill="{colour}" stroke="{ring}" stroke-width="3"/>'
-            f'<text x="{x}" y="{y + cell * 0.17}" font-size="{cell * 0.5}" fill="#20242a">♛</text></g>'
-        )
-    label = f'font-size="{cell * 0.27}" fill="#6b6255"'
-    for r in range(rows):
-        out.append(f'<text x="{left / 2}" y="{top + (r + 0.6) * cell}" {label}>{rows - r}</text>')
+    out = [pictures.head(width + left + 4, height + top + left, f"Flight of Queen, {_status(s, result, names)}")]
+    for number in range(rows * cols):
+        (r, c), i = divmod(number, cols), queens.get(number)
+        x, y = left + c * cell, top + r * cell
+        fill = "#3a4048" if ripped[r, c] else ("#e9dcc0", "#dccba6")[(r + c) % 2]
+        shapes, says = [pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}"')], "free"
+        if i is not None:
+            shapes.append(_queen(x + cell / 2, y + cell / 2, cell, i, bool(mine[i]), i in faded))
+            owner = f"{names[i]}'s queen" if len(queens) > 1 else "the queen"
+            says = f"{owner}, out of the game" if i in faded else owner
+        elif ripped[r, c]:
+            says = "ripped"
+        if stops[r, c]:
+            shapes.append(pictures.legal(x + cell / 2, y + cell / 2, cell / 8))
+        out.append(pictures.cell(square_name(number, rows, cols), says, *shapes))
+    out += [pictures.label(left / 2, top + (r + 0.6) * cell, cell * 0.27, rows - r) for r in range(rows)]
     for c in range(cols):
-        place = f'x="{left + (c + 0.5) * cell}" y="{top + height + left * 0.7}"'
-        out.append(f"<text {place} {label}>{string.ascii_lowercase[c]}</text>")
+        x, y = left + (c + 0.5) * cell, top + height + left * 0.7
+        out.append(pictures.label(x, y, cell * 0.27, string.ascii_lowercase[c]))
     return "".join(out) + "</svg>"
+
+
+def _queen(x: float, y: float, cell: int, number: int, moves: bool, faded: bool) -> str:
+    """A crown on a disc in the colour of its player, ringed where it may be moved."""
+    colour, ring = ("#f5f5f5", "#d0473c", "#4f86c6", "#c9a227")[number % 4], "#57b97e" if moves else "#20242a"
+    disc = pictures.disc(x, y, cell * 0.4, f'fill="{colour}" stroke="{ring}" stroke-width="3"')
+    points = ((-24, 16), (-30, -12), (-14, 2), (-8, -20), (0, 0), (8, -20), (14, 2), (30, -12), (24, 16))
+    crown = " ".join(f"{x + dx * cell / 108:g},{y + dy * cell / 108:g}" for dx, dy in points)
+    base = pictures.square(x - cell * 0.222, y + cell * 0.19, cell * 0.444, 'fill="#20242a"')
+    base = base.replace(f'height="{cell * 0.444:g}"', f'height="{cell * 0.05:g}"')
+    return f'<g opacity="{0.45 if faded else 1}">{disc}<polygon points="{crown}" fill="#20242a"/>{base}</g>'
 
 
 # Records
@@ -412,6 +418,8 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS[:2],
     )
 
 
@@ -446,6 +454,7 @@ def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, A
         symmetries=symmetries(rows, cols),
         action_name=lambda action: square_name(int(action), rows, cols),
         parse_action=lambda text: parse_square(text, rows, cols),
+        cells=lambda action: (square_name(int(action), rows, cols),),
         from_record=from_own_record,
         **rules,
     )

@@ -187,4 +187,6 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
         svg=svg,
         to_record=to_record,
         from_record=from_record,
+        about=f"Flight of Queen for {players}: a queen for each; who is stuck drops out, and the last one left wins.",
+        seats=foq.SEATS[:players],
     )

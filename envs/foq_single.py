@@ -21,6 +21,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+SEATS = ("First", "Second")  # one queen has no colour to call its players by
+
+
 def init(rows: int = 8, cols: int = 8, starts: Sequence[tuple[int, int]] | None = None) -> State:
     """Start position; `starts` holds the one (row, col) of the queen, by default top left.
 
@@ -45,7 +48,7 @@ def show(s: State) -> str:
 
 def svg(s: State, cell: int = 48) -> str:
     """Picture as an SVG document; `cell` is the side of a square in pixels."""
-    return foq.draw_svg(s, mask(s), rewards(s), cell)
+    return foq.draw_svg(s, mask(s), rewards(s), cell, names=SEATS)
 
 
 def to_record(s: State) -> dict[str, Any]:
@@ -90,4 +93,6 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
     )

@@ -63,6 +63,14 @@ class Game:
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
     urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
     remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
+    about: str = ""  # "Title: the rules in one sentence", for people
+    seats: tuple[str, ...] = ()  # what the players are called; by default A, B, C, ...
+    cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
+    label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
+
+    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
+    # that have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played
+    # with buttons alone. What a label says in brackets at its end is left out in lists of moves.
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:

@@ -18,17 +18,19 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
 
 SMALLEST, LARGEST = 5, 19  # lines
 LETTERS = "ABCDEFGHJKLMNOPQRST"
+SEATS = ("Black", "White")
 LONGEST_HISTORY = 100  # boards that an observation may show
 
 
@@ -448,8 +450,7 @@ def show(s: State, komi: float = 7.5) -> str:
     return "\n".join([*lines, "    " + " ".join(LETTERS[:size]), _status(s, komi)])
 
 
-def _status(s: State, komi: float) -> str:
-    names = ("Black (X)", "White (O)")
+def _status(s: State, komi: float, names: Sequence[str] = ("Black (X)", "White (O)")) -> str:
     if s.forfeit >= 0:
         return f"{names[1 - int(s.forfeit)]} wins, as the other made an illegal move"
     if not bool(over(s)):
@@ -469,32 +470,32 @@ def svg(s: State, komi: float = 7.5, cell: int = 36) -> str:
     full = side + 2 * edge
     at = lambda point: (edge + point % size * cell, edge + point // size * cell)
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {full:g} {full:g}" width="{full:g}" '
-        f'height="{full:g}" font-family="sans-serif" text-anchor="middle"><title>Go, {_status(s, komi)}</title>'
+        pictures.head(full, full, f"Go, {_status(s, komi, SEATS)}"),
         '<defs><radialGradient id="black" cx="0.35" cy="0.3" r="0.8"><stop offset="0" stop-color="#6a6f78"/>'
         '<stop offset="0.6" stop-color="#20242a"/></radialGradient><radialGradient id="white" cx="0.35" cy="0.3" '
         'r="0.9"><stop offset="0" stop-color="#ffffff"/><stop offset="1" stop-color="#cfc9bd"/></radialGradient></defs>'
-        '<rect width="100%" height="100%" fill="#e3bd7a"/>'
+        f'<rect width="100%" height="100%" rx="{cell * 0.2:g}" fill="#e3bd7a"/>',
     ]
     for i in range(size):
         x, near, far = edge + i * cell, edge, edge + side
         path = f"M{x:g} {near:g}V{far:g}M{near:g} {x:g}H{far:g}"
         out.append(f'<path d="{path}" stroke="#5b4526" stroke-width="{2 if i in (0, size - 1) else 1}"/>')
-        label = f'font-size="{cell * 0.33:g}" fill="#5b4526"'
         for place in (edge * 0.33, full - edge * 0.33):
-            out.append(f'<text x="{x:g}" y="{place + cell * 0.12:g}" {label}>{LETTERS[i]}</text>')
-            out.append(f'<text x="{place:g}" y="{x + cell * 0.12:g}" {label}>{size - i}</text>')
+            out.append(pictures.text(x, place + cell * 0.12, cell * 0.33, LETTERS[i], 'fill="#4f3b1f"'))
+            out.append(pictures.text(place, x + cell * 0.12, cell * 0.33, size - i, 'fill="#4f3b1f"'))
     for x, y in map(at, sorted(_stars(size))):
-        out.append(f'<circle cx="{x:g}" cy="{y:g}" r="{cell * 0.1:g}" fill="#5b4526"/>')
+        out.append(pictures.disc(x, y, cell * 0.1, 'fill="#5b4526"'))
     for point, stone in enumerate(_cells(s.stones)):
+        (x, y), says = at(point), "empty"
+        shapes = [pictures.square(x - cell / 2, y - cell / 2, cell)]
         if stone:
-            (x, y), colour = at(point), "black" if stone > 0 else "white"
-            out.append(f'<circle cx="{x:g}" cy="{y + cell * 0.04:g}" r="{cell * 0.46:g}" fill="#000" opacity="0.25"/>')
-            out.append(f'<circle cx="{x:g}" cy="{y:g}" r="{cell * 0.46:g}" fill="url(#{colour})"/>')
-    if s.ko >= 0:
-        (x, y), box = at(int(s.ko)), cell * 0.4
-        place = f'x="{x - box / 2:g}" y="{y - box / 2:g}" width="{box:g}" height="{box:g}"'
-        out.append(f'<rect {place} fill="none" stroke="#b3352b" stroke-width="2"/>')
+            colour, says = "black" if stone > 0 else "white", SEATS[int(stone < 0)]
+            shapes.append(pictures.disc(x, y + cell * 0.04, cell * 0.46, 'fill="#000" opacity="0.25"'))
+            shapes.append(pictures.disc(x, y, cell * 0.46, f'fill="url(#{colour})"'))
+        elif point == s.ko:
+            paint, says = 'fill="none" stroke="#b3352b" stroke-width="2"', "empty, not to be taken back at once (ko)"
+            shapes.append(pictures.square(x - cell * 0.2, y - cell * 0.2, cell * 0.4, paint))
+        out.append(pictures.cell(point_name(point, size), says, *shapes))
     return "".join(out) + "</svg>"
 
 
@@ -734,6 +735,10 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         parse_action=lambda text: parse_point(text, size),
         to_record=lambda s: to_record(s, komi, ko),
         from_record=from_own_record,
+        about=f"Go on {size} lines: the larger area wins; stones that lose their last free neighbour are taken.",
+        seats=SEATS,
+        cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
+        label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",
         remember=remember,
     )
     return game if history == 1 else with_history(game, history, _observe_history)

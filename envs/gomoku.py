@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import dataclasses
 import string
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+
+SEATS = ("Black", "White")
 
 SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
 REACH = 5  # cells on each side of a new stone that tell whether it makes five, and exactly five
@@ -138,36 +141,37 @@ class Rules:
         lines = [f"{self.size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
         return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size]), self._status(s)])
 
-    def _status(self, s: State) -> str:
+    def _status(self, s: State, names: Sequence[str] = "XO") -> str:
         if not bool(self.over(s)):
-            return f"{'XO'[int(s.to_move)]} to move"
+            return f"{names[int(s.to_move)]} to move"
         result = np.asarray(self.rewards(s))
-        return "draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins"
+        return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
 
     def svg(self, s: State, cell: int = 32) -> str:
         """Picture as an SVG document, the winning row ringed; `cell` is the distance of two lines in pixels."""
         board = np.asarray(self.board(s)).astype(int)
         ringed, side, edge = self._fives(board), self.size * cell, cell
         out = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge} {side + edge}" '
-            f'width="{side + edge}" height="{side + edge}" font-family="sans-serif" text-anchor="middle">'
-            f'<title>Gomoku, {self._status(s)}</title><rect width="100%" height="100%" fill="#f7f3ea"/>'
-            f'<rect x="{edge}" width="{side}" height="{side}" fill="#e3c48d"/>'
+            pictures.head(side + edge, side + edge, f"Gomoku, {self._status(s, SEATS)}"),
+            f'<rect x="{edge}" width="{side}" height="{side}" rx="{cell * 0.2:g}" fill="#e3c48d"/>',
         ]
         first, last = cell / 2, side - cell / 2
-        label = f'font-size="{cell * 0.36}" fill="#6b6255"'
         for i in range(self.size):
             at = (i + 0.5) * cell
             line = 'stroke="#8a6d3b" stroke-width="1"'
             out.append(f'<line x1="{edge + at}" x2="{edge + at}" y1="{first}" y2="{last}" {line}/>')
             out.append(f'<line x1="{edge + first}" x2="{edge + last}" y1="{at}" y2="{at}" {line}/>')
-            out.append(f'<text x="{edge / 2}" y="{at + cell * 0.13}" {label}>{self.size - i}</text>')
-            out.append(f'<text x="{edge + at}" y="{side + edge * 0.6}" {label}>{string.ascii_lowercase[i]}</text>')
-        for r, c in np.argwhere(board):
-            fill = "#20242a" if board[r, c] > 0 else "#f5f5f5"
-            ring = 'stroke="#d0473c" stroke-width="3"' if ringed[r, c] else 'stroke="#20242a" stroke-opacity="0.5"'
-            middle = f'cx="{edge + (c + 0.5) * cell}" cy="{(r + 0.5) * cell}"'
-            out.append(f'<circle {middle} r="{cell * 0.42}" fill="{fill}" {ring}/>')
+            out.append(pictures.label(edge / 2, at + cell * 0.13, cell * 0.36, self.size - i))
+            out.append(pictures.label(edge + at, side + edge * 0.6, cell * 0.36, string.ascii_lowercase[i]))
+        for r, c in np.ndindex(self.size, self.size):
+            stone, says = board[r, c], "empty"
+            shapes = [pictures.square(edge + c * cell, r * cell, cell)]
+            if stone:
+                fill, says = "#20242a" if stone > 0 else "#f5f5f5", SEATS[int(stone < 0)]
+                ring = 'stroke="#d0473c" stroke-width="3"' if ringed[r, c] else 'stroke="#20242a" stroke-opacity="0.5"'
+                middle = edge + (c + 0.5) * cell, (r + 0.5) * cell
+                shapes.append(pictures.disc(*middle, cell * 0.42, f'fill="{fill}" {ring}'))
+            out.append(pictures.cell(self.action_name(r * self.size + c), says, *shapes))
         return "".join(out) + "</svg>"
 
     # Records
@@ -256,4 +260,7 @@ def make(size: int = 15, exact: bool = False) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
+        cells=lambda action: (rules.action_name(action),),
     )

@@ -15,15 +15,17 @@ from __future__ import annotations
 
 import dataclasses
 import string
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
+SEATS = ("Red", "Blue")
 
 # The six neighbours as (down, right), in a ring: each two that follow one another touch.
 RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
@@ -176,20 +178,16 @@ class Rules:
         lines = [f"{' ' * r}{r + 1:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
         return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines, self._status(s)])
 
-    def _status(self, s: State) -> str:
+    def _status(self, s: State, names: Sequence[str] = "XO") -> str:
         if not bool(self.over(s)):
-            return f"{'XO'[int(self.player(s))]} to move"
-        return f"{'XO'[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
+            return f"{names[int(self.player(s))]} to move"
+        return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
 
     def svg(self, s: State, cell: int = 36) -> str:
         """Picture as an SVG document, each edge in its owner's colour; `cell` is the width of a cell in pixels."""
         board, n, radius = np.asarray(self.board(s)), self.size, cell / 3**0.5
         width, height = (1.5 * n + 2) * cell, (1.5 * n + 3.5) * radius
-        out = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.1f} {height:.1f}" width="{width:.0f}" '
-            f'height="{height:.0f}" font-family="sans-serif" text-anchor="middle"><title>Hex, {self._status(s)}</title>'
-            f'<rect width="100%" height="100%" fill="#f7f3ea"/>'
-        ]
+        out = [pictures.head(round(width), round(height), f"Hex, {self._status(s, SEATS)}")]
         angles = np.deg2rad(60 * np.arange(6) + 30)
         for r in range(-1, n + 1):
             for c in range(-1, n + 1):
@@ -197,16 +195,19 @@ class Rules:
                 if out_rows and out_cols:
                     continue
                 x, y = (c + 1.25 + (r + 1) / 2) * cell - cell / 4, (1.5 * r + 2.75) * radius
-                fill = "#d0473c" if out_rows else "#4f86c6" if out_cols else "#e9dcc0"
+                fill = "#c03d33" if out_rows else "#3f74b5" if out_cols else "#e9dcc0"
                 corners = " ".join(f"{x + radius * np.cos(a):.1f},{y + radius * np.sin(a):.1f}" for a in angles)
-                out.append(f'<polygon points="{corners}" fill="{fill}" stroke="#f7f3ea" stroke-width="1.5"/>')
+                hexagon = f'<polygon points="{corners}" fill="{fill}" stroke="#f7f3ea" stroke-width="1.5"/>'
                 if out_rows or out_cols:
-                    label = string.ascii_lowercase[c] if out_rows else str(r + 1)
-                    place = f'x="{x:.1f}" y="{y + cell * 0.12:.1f}"'
-                    out.append(f'<text {place} font-size="{cell * 0.36:.1f}" fill="#f7f3ea">{label}</text>')
-                elif board[r, c]:
-                    colour = "#d0473c" if board[r, c] > 0 else "#4f86c6"
-                    out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{cell * 0.36:.1f}" fill="{colour}"/>')
+                    words = string.ascii_lowercase[c] if out_rows else r + 1
+                    out.append(hexagon + pictures.text(x, y + cell * 0.12, cell * 0.36, words, 'fill="#ffffff"'))
+                    continue
+                shapes, stone = [hexagon], board[r, c]
+                if stone:
+                    colour = "#c03d33" if stone > 0 else "#3f74b5"
+                    shapes.append(pictures.disc(x, y, cell * 0.36, f'fill="{colour}"'))
+                says = SEATS[int(stone < 0)] if stone else "empty"
+                out.append(pictures.cell(self.action_name(r * n + c), says, *shapes))
         return "".join(out) + "</svg>"
 
     # Records
@@ -316,4 +317,8 @@ def make(size: int = 11, swap: bool = True) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
+        cells=lambda action: (rules.action_name(action),) if int(action) < size * size else (),
+        label=lambda action: "Swap sides" if int(action) == size * size else rules.action_name(action),
     )

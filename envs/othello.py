@@ -10,16 +10,18 @@ Boards are 64 bits in two words: bit i of word 0 is square i, bit i of word 1 is
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 PASS = 64
+SEATS = ("Black", "White")
 NAMES = (*("abcdefgh"[i % 8] + str(i // 8 + 1) for i in range(64)), "pass")
 START = np.array([1 if i in (28, 35) else -1 if i in (27, 36) else 0 for i in range(64)], np.int8).reshape(8, 8)
 CORNERS = np.array([1 << 0 | 1 << 7, 1 << 24 | 1 << 31], np.uint32)
@@ -203,37 +205,33 @@ def show(s: State) -> str:
     return "\n".join(["   a b c d e f g h", *(f"{r + 1}  {' '.join(row)}" for r, row in enumerate(cells)), _status(s)])
 
 
-def _status(s: State) -> str:
+def _status(s: State, names: Sequence[str] = "XO") -> str:
     discs = np.asarray(board(s))
     count = f"X {(discs > 0).sum()}, O {(discs < 0).sum()}"
     if not bool(over(s)):
         passes = " and must pass" if bool(mask(s)[PASS]) else ""
-        return f"{count}; {'XO'[int(s.to_move)]} to move{passes}"
+        return f"{count}; {names[int(s.to_move)]} to move{passes}"
     result = np.asarray(rewards(s))
-    return f"{count}; " + ("draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins")
+    return f"{count}; " + ("draw" if not result.any() else f"{names[int(result.argmax())]} wins")
 
 
 def svg(s: State, cell: int = 52) -> str:
     """Picture as an SVG document, legal squares dotted; `cell` is the side of a square in pixels."""
     discs, legal, edge, side = np.asarray(board(s)), np.asarray(mask(s))[:64].reshape(8, 8), cell // 2, 8 * cell
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge + 4} {side + edge + 4}" '
-        f'width="{side + edge + 4}" height="{side + edge + 4}" font-family="sans-serif" text-anchor="middle">'
-        f'<title>Othello, {_status(s)}</title><rect width="100%" height="100%" fill="#f7f3ea"/>'
-    ]
+    out = [pictures.head(side + edge + 4, side + edge + 4, f"Othello, {_status(s, SEATS)}")]
     for r, c in np.ndindex(8, 8):
-        x, y = edge + c * cell, edge + r * cell
-        out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="#3d8a5a" stroke="#2b6a43"/>')
-        middle = f'cx="{x + cell / 2}" cy="{y + cell / 2}"'
+        x, y, says = edge + c * cell, edge + r * cell, "empty"
+        shapes = [pictures.square(x, y, cell, 'fill="#3d8a5a" stroke="#2b6a43"')]
         if discs[r, c]:
-            fill = "#20242a" if discs[r, c] > 0 else "#f5f5f5"
-            out.append(f'<circle {middle} r="{cell * 0.41}" fill="{fill}" stroke="#20242a" stroke-opacity="0.4"/>')
+            fill, says = "#20242a" if discs[r, c] > 0 else "#f5f5f5", SEATS[int(discs[r, c] < 0)]
+            paint = f'fill="{fill}" stroke="#20242a" stroke-opacity="0.4"'
+            shapes.append(pictures.disc(x + cell / 2, y + cell / 2, cell * 0.41, paint))
         elif legal[r, c]:
-            out.append(f'<circle {middle} r="{cell * 0.1}" fill="#f0c343"/>')
-    label = f'font-size="{cell * 0.27}" fill="#6b6255"'
+            shapes.append(pictures.legal(x + cell / 2, y + cell / 2, cell * 0.1, "#f0c343"))
+        out.append(pictures.cell(NAMES[8 * r + c], says, *shapes))
     for i in range(8):
-        out.append(f'<text x="{edge / 2}" y="{edge + (i + 0.6) * cell}" {label}>{i + 1}</text>')
-        out.append(f'<text x="{edge + (i + 0.5) * cell}" y="{edge * 0.7}" {label}>{"abcdefgh"[i]}</text>')
+        out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.27, i + 1))
+        out.append(pictures.label(edge + (i + 0.5) * cell, edge * 0.7, cell * 0.27, "abcdefgh"[i]))
     return "".join(out) + "</svg>"
 
 
@@ -305,4 +303,8 @@ def make() -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
+        cells=lambda action: (NAMES[int(action)],) if int(action) != PASS else (),
+        label=lambda action: NAMES[int(action)] if int(action) != PASS else "Pass",
     )

@@ -6,15 +6,18 @@ Action a adds a + 1. With r the remainder of 100 - sum by 11, adding r is the on
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = 10_000  # targets
+SEATS = ("First", "Second")
+MOST_ROWS = 20  # of numbers in the picture
 
 
 class State(NamedTuple):
@@ -72,33 +75,34 @@ class Rules:
             raise ValueError(f"no addition '{text}': want a number from 1 to {self.largest}")
         return int(number) - 1
 
-    def _status(self, s: State) -> str:
+    def _status(self, s: State, names: Sequence[str] = "AB") -> str:
         if not bool(self.over(s)):
-            return f"{'AB'[int(s.to_move)]} to move"
-        return f"{'AB'[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
+            return f"{names[int(s.to_move)]} to move"
+        return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
 
     def show(self, s: State) -> str:
         """Text picture: the sum with a bar, and the player to move or the winner below."""
         done = int(s.total) * 50 // self.target
         return f"{int(s.total)} of {self.target}  [{'#' * done}{'.' * (50 - done)}]\n{self._status(s)}"
 
-    def svg(self, s: State) -> str:
-        """Picture as an SVG document: the sum on a bar, and how far the next move may go."""
-        total, reach, scale = int(s.total), int(np.asarray(self.mask(s)).sum()), 480 / self.target
-
-        def bar(start: int, length: int, fill: str) -> str:
-            return f'<rect x="{20 + start * scale}" y="60" width="{length * scale}" height="36" fill="{fill}"/>'
-
-        label = 'y="116" font-size="14" fill="#6b6255"'
-        return (
-            '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 520 130" width="520" height="130" '
-            f'font-family="sans-serif" text-anchor="middle"><title>Sum to {self.target}, {self._status(s)}</title>'
-            f'<rect width="100%" height="100%" fill="#f7f3ea"/>{bar(0, self.target, "#e9dcc0")}'
-            f"{bar(0, total, '#4f86c6')}{bar(total, reach, '#a9cbb5')}"
-            f'<text x="260" y="42" font-size="28" font-weight="bold" fill="#20242a">{total}</text>'
-            f'<text x="20" {label}>0</text><text x="500" {label}>{self.target}</text>'
-            f'<text x="260" {label}>{self._status(s)}</text></svg>'
-        )
+    def svg(self, s: State, cell: int = 44) -> str:
+        """Picture as an SVG document: the numbers up to the target, those of the sum filled, and how far the next move
+        may go; `cell` is the side of a square in pixels."""
+        total, reach = int(s.total), int(np.asarray(self.mask(s)).sum())
+        cols = 10 if self.target <= 200 else int(np.ceil(self.target**0.5))
+        rows = min(-(-self.target // cols), MOST_ROWS)
+        first = int(np.clip(total // cols - rows // 2, 0, -(-self.target // cols) - rows))  # row
+        out = [pictures.head(cols * cell + 8, rows * cell + 8, f"Sum to {self.target}, {self._status(s, SEATS)}")]
+        for i in range(first * cols, min((first + rows) * cols, self.target)):
+            x, y, near = 4 + i % cols * cell, 4 + (i // cols - first) * cell, total <= i < total + reach
+            fill = "#3f74b5" if i < total else "#c3ddca" if near else "#e9dcc0"
+            ink = "#ffffff" if i < total else "#20242a"
+            box = pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}" stroke-width="2"')
+            bold = ' font-weight="bold"' if i + 1 == total else ""
+            number = pictures.text(x + cell / 2, y + cell * 0.6, cell * 0.3, i + 1, f'fill="{ink}"{bold}')
+            says = "the sum" if i + 1 == total else "filled" if i < total else "free"
+            out.append(pictures.cell(str(i + 1), says, box, number))
+        return "".join(out) + "</svg>"
 
     # Records
 
@@ -156,4 +160,6 @@ def make(target: int = 100, largest: int = 10) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
+        about=f"Sum to {target}: by turns the players add 1 to {largest}; who makes it exactly {target} wins.",
+        seats=SEATS,
     )

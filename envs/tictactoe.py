@@ -9,12 +9,13 @@ Cells are numbered row by row; names give the column as a letter and the row fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 # Cells of the eight lines.
@@ -32,6 +33,7 @@ def _outcomes() -> np.ndarray:
 
 
 OUTCOMES = _outcomes()
+SEATS = ("X", "O")
 NAMES = tuple("abc"[i % 3] + "321"[i // 3] for i in range(9))
 
 
@@ -114,33 +116,40 @@ def show(s: State) -> str:
     return "\n".join([*lines, "   a b c", _status(s)])
 
 
-def _status(s: State) -> str:
+def _status(s: State, names: Sequence[str] = "XO") -> str:
     if not bool(over(s)):
-        return f"{'XO'[int(s.to_move)]} to move"
+        return f"{names[int(s.to_move)]} to move"
     result = np.asarray(rewards(s))
-    return "draw" if not result.any() else f"{'XO'[int(result.argmax())]} wins"
+    return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
 
 
-def svg(s: State, cell: int = 64) -> str:
+def svg(s: State, cell: int = 96) -> str:
     """Picture as an SVG document; `cell` is the side of a cell in pixels."""
-    edge, side = cell // 2, 3 * cell
-    out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side + edge + 4} {side + edge + 4}" '
-        f'width="{side + edge + 4}" height="{side + edge + 4}" font-family="sans-serif" text-anchor="middle">'
-        f'<title>Tic-tac-toe, {_status(s)}</title><rect width="100%" height="100%" fill="#f7f3ea"/>'
-    ]
-    for i, stone in enumerate(np.asarray(s.board).ravel()):
+    edge, side = cell // 3, 3 * cell
+    out = [pictures.head(side + edge + 4, side + edge + 4, f"Tic-tac-toe, {_status(s, SEATS)}")]
+    board = np.asarray(s.board).ravel()
+    won = {int(i) for line in LINES if abs(board[line].sum()) == 3 for i in line}
+    for i, stone in enumerate(board):
         x, y = edge + i % 3 * cell, 4 + i // 3 * cell
-        out.append(f'<rect x="{x}" y="{y}" width="{cell}" height="{cell}" fill="#e9dcc0" stroke="#f7f3ea"/>')
+        fill = "#f3dfae" if i in won else "#e9dcc0"
+        shapes = [pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}" stroke-width="3"')]
         if stone:
-            mark, colour = ("X", "#20242a") if stone > 0 else ("O", "#d0473c")
-            place = f'x="{x + cell / 2}" y="{y + cell * 0.72}" font-size="{cell * 0.6}"'
-            out.append(f'<text {place} font-weight="bold" fill="{colour}">{mark}</text>')
+            shapes.append(_mark(x + cell / 2, y + cell / 2, cell, bool(stone > 0)))
+        out.append(pictures.cell(NAMES[i], SEATS[int(stone < 0)] if stone else "empty", *shapes))
     for i in range(3):
-        label = f'font-size="{cell * 0.25}" fill="#6b6255"'
-        out.append(f'<text x="{edge / 2}" y="{4 + (i + 0.6) * cell}" {label}>{3 - i}</text>')
-        out.append(f'<text x="{edge + (i + 0.5) * cell}" y="{side + edge * 0.8}" {label}>{"abc"[i]}</text>')
+        out.append(pictures.label(edge / 2, 4 + (i + 0.56) * cell, cell * 0.17, 3 - i))
+        out.append(pictures.label(edge + (i + 0.5) * cell, side + edge * 0.75, cell * 0.17, "abc"[i]))
     return "".join(out) + "</svg>"
+
+
+def _mark(x: float, y: float, cell: int, cross: bool) -> str:
+    """A cross or a ring."""
+    paint = f'fill="none" stroke-linecap="round" stroke-width="{cell * 0.1:g}"'
+    if not cross:
+        return pictures.disc(x, y, cell * 0.25, f'{paint} stroke="#b8322a"')
+    d = cell * 0.23
+    way = f"M{x - d:g} {y - d:g}L{x + d:g} {y + d:g}M{x + d:g} {y - d:g}L{x - d:g} {y + d:g}"
+    return f'<path d="{way}" {paint} stroke="#20242a"/>'
 
 
 def to_record(s: State) -> dict[str, Any]:
@@ -191,4 +200,7 @@ def make() -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
+        about=(__doc__ or "").partition("\n")[0],
+        seats=SEATS,
+        cells=lambda action: (NAMES[int(action)],),
     )

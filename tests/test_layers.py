@@ -10,6 +10,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[1]
 ORDER = [
     "config",
+    "hosts",
     "mesh",
     "memory",
     "keys",
@@ -38,6 +39,7 @@ ORDER = [
     "players",
     "solved",
     "arena",
+    "host_match",
     "rating",
     "ratings",
     "tables",
@@ -45,6 +47,7 @@ ORDER = [
     "cli",
     "export",
     "report",
+    "serve",
 ]
 OURS = {path.stem for path in ROOT.iterdir() if path.suffix == ".py" or (path.is_dir() and any(path.glob("*.py")))}
 

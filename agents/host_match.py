@@ -1,0 +1,343 @@
+"""Matches of Go with programs that speak GTP: a few games at once, each with a process of its own.
+
+The programs think side by side, while our own players are asked for all games that wait for them together. Openings,
+seats and intervals are those of `arena`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents import arena
+from agents.arena import Games
+from agents.players import Player
+from envs.game import Array, Game
+
+SPEC = "gtp:"
+AT_ONCE = 8  # games, and so processes of each program, at most
+TIMEOUT = 60.0  # seconds for one answer
+GAMES_FOLDER = "/usr/games"  # where Debian keeps gnugo, often not on the path
+COLOURS = "bw"  # by player
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A player that is another program; `name` is its spec gtp:COMMAND."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def program(spec: str) -> Program:
+    """The program of a spec `gtp:COMMAND`, the command as in a shell.
+
+    Raises:
+        ValueError: there is no such program.
+    """
+    try:
+        words = shlex.split(spec.removeprefix(SPEC))
+    except ValueError as error:
+        raise ValueError(f"player '{spec}': {error}") from None
+    path = shutil.which(words[0]) or shutil.which(words[0], path=GAMES_FOLDER) if words else None
+    if path is None:
+        raise ValueError(f"player '{spec}': there is no program '{words[0] if words else ''}' to start")
+    return Program(spec, (path, *words[1:]))
+
+
+class Process:
+    """A running program. Whatever it does, `ask` comes back: with its answer, or a ValueError that names it."""
+
+    def __init__(self, played: Program, timeout: float):
+        self.name, self.timeout = played.name, timeout
+        try:
+            self._process = subprocess.Popen(
+                played.command, text=True, errors="replace", bufsize=1, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError as error:
+            raise ValueError(f"{self.name} cannot be started: {error.strerror}") from None
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(ValueError):  # closed meanwhile
+            for line in self._process.stdout:
+                self._lines.put(line)
+        self._lines.put("")
+
+    def send(self, command: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # whoever is gone gives no answer, which is said there
+            self._process.stdin.write(command + "\n")
+
+    def receive(self, command: str) -> str:
+        """The answer to a command that was sent."""
+        said: list[str] = []
+        while True:
+            try:
+                line = self._lines.get(timeout=self.timeout)
+            except queue.Empty:
+                raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout:g} s") from None
+            if line == "":
+                code = self._process.wait()
+                raise ValueError(f"{self.name} ended at '{command}' with exit code {code}")
+            if line.strip():
+                said.append(line.strip())
+            elif said:
+                break
+        answer = re.fullmatch(r"([=?])\d*\s*(.*)", " ".join(said))
+        if answer is None or answer[1] == "?":
+            raise ValueError(f"{self.name} answers '{command}' with '{' '.join(said)[:80]}'")
+        return answer[2]
+
+    def ask(self, command: str) -> str:
+        self.send(command)
+        return self.receive(command)
+
+    def close(self) -> None:
+        """Ends it and all that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError, ValueError):
+                assert pipe is not None
+                pipe.close()
+
+
+class Recorded(NamedTuple):
+    """A position with the moves that led to it."""
+
+    now: Any
+    moves: Array  # int32[T], -1 from the last one on
+    plies: Array  # int32[]
+
+
+def recorded(game: Game, plies: int) -> Game:
+    """The same game with the first `plies` moves in its states, as far as openings need it."""
+
+    def push(following: Callable[[Any, Any], Any]) -> Callable[[Recorded, Any], Recorded]:
+        def move(s: Recorded, action: Any) -> Recorded:
+            here = (jnp.arange(plies) == s.plies) & ~game.over(s.now)
+            return Recorded(following(s.now, action), jnp.where(here, action, s.moves), s.plies + 1)
+
+        return move
+
+    return dataclasses.replace(
+        game,
+        init=lambda key=None: Recorded(game.init(key), jnp.full(plies, -1, jnp.int32), jnp.int32(0)),
+        step=push(game.step),
+        move=push(game.move),
+        mask=lambda s: game.mask(s.now),
+        over=lambda s: game.over(s.now),
+        player=lambda s: game.player(s.now),
+        rewards=lambda s: game.rewards(s.now),
+    )
+
+
+@dataclasses.dataclass
+class Lane:
+    """One game as it goes on; `players` by seat, None for a player of ours."""
+
+    pair: int
+    half: int
+    seat: int  # of player A
+    players: list[Process | None]
+    state: Any
+    moves: list[int]
+    score: float | None = None  # for A, once it is over
+
+    def close(self) -> None:
+        for process in self.players:
+            if process is not None:
+                process.close()
+
+
+class Table:
+    """The game on the host: who moves, what is legal, and the programs' words for it."""
+
+    def __init__(self, game: Game):
+        if not game.name.startswith("go:"):
+            raise ValueError(f"{game.name}: GTP programs play Go")
+        self.game = game
+        self.facts = jax.jit(lambda s: (game.over(s), game.player(s), game.rewards(s), game.mask(s)))
+        self.move = jax.jit(game.move)
+        record = game.to_record(game.init())
+        self.greeting = (f"boardsize {record['size']}", f"komi {record['komi']:g}", "clear_board")
+
+    def play(self, lane: Lane, action: int, by: Process | None) -> None:
+        """Makes a legal move and tells it to the programs that do not know it."""
+        mover = int(self.facts(lane.state)[1])
+        lane.state, lane.moves = self.move(lane.state, action), [*lane.moves, action]
+        for process in lane.players:
+            if process is not None and process is not by:
+                process.ask(f"play {COLOURS[mover]} {self.game.action_name(action)}")
+
+    def answer(self, lane: Lane, process: Process, mover: int) -> None:
+        """Takes the move that a program was asked for."""
+        said = process.receive(f"genmove {COLOURS[mover]}")
+        if said.lower() == "resign":
+            lane.score = float(mover != lane.seat)
+            return
+        try:
+            action = self.game.parse_action(said)
+            legal = bool(self.facts(lane.state)[3][action])
+        except ValueError:
+            legal, action = False, -1
+        if not legal:
+            raise ValueError(f"{process.name} plays '{said[:20]}' at move {len(lane.moves) + 1}, which is not legal")
+        self.play(lane, action, process)
+
+
+def play_match(
+    game: Game,
+    a: Player | Program,
+    b: Player | Program,
+    *,
+    games: int,
+    opening_plies: int,
+    seed: int,
+    fair: bool = False,
+    stop: Callable[[np.ndarray], bool] | None = None,
+    timeout: float = TIMEOUT,
+    tell: Callable[[int], None] = lambda done: None,
+) -> Games:
+    """As `arena.play_match`, where at least one player is a program; `tell` hears after each game how many are done.
+
+    With `stop` the pairs that are complete, up to the first that is not, are looked at after each game.
+
+    Raises:
+        ValueError: a program that cannot be started, ends, does not answer in time or plays what is not legal.
+    """
+    arena.check_match(game, games, opening_plies)
+    table, pairs = Table(game), games // 2
+    starts = openings(game, pairs, opening_plies, seed, fair)
+    todo = ((pair, half) for pair in range(pairs) for half in range(2))
+    width = min(games, AT_ONCE, max(2, os.cpu_count() or 2))
+    ours = {i: asker(player, width, seed + i) for i, player in enumerate((a, b)) if isinstance(player, Player)}
+    score, plies = np.full((2, pairs), np.nan), np.zeros((2, pairs), int)
+    code = np.zeros((2, pairs), np.uint64)
+    lanes: list[Lane] = []
+    try:
+        while True:
+            for pair, half in todo if len(lanes) < width else ():
+                lanes.append(begin(table, (a, b), starts[pair], pair, half, timeout))
+                if len(lanes) == width:
+                    break
+            if not lanes:
+                break
+            advance(table, lanes, ours)
+            for lane in [lane for lane in lanes if lane.score is not None]:
+                at = lane.half, lane.pair
+                score[at], plies[at], code[at] = lane.score, len(lane.moves), fingerprint(lane)
+                lane.close()
+                lanes.remove(lane)
+                tell(int((~np.isnan(score)).sum()))
+            whole = int(np.isnan(score).any(0).argmax()) if np.isnan(score).any() else pairs
+            if stop is not None and whole and stop(score[:, :whole].mean(0)):
+                return Games(score[:, :whole], plies[:, :whole], code[:, :whole])
+    finally:
+        for lane in lanes:
+            lane.close()
+    return Games(score, plies, code)
+
+
+def openings(game: Game, pairs: int, plies: int, seed: int, fair: bool) -> list[list[int]]:
+    """The moves of the openings that `arena.play_match` would begin with."""
+    draw = arena.fair_openings if fair and plies else arena.sample_openings
+    known = recorded(game, plies)
+    states, _ = jax.jit(lambda key: draw(known, key, pairs, plies))(jax.random.key(seed))
+    return [[move for move in moves if move >= 0] for moves in np.asarray(states.moves).tolist()]
+
+
+def begin(
+    table: Table,
+    players: tuple[Player | Program, Player | Program],
+    moves: list[int],
+    pair: int,
+    half: int,
+    limit: float,
+) -> Lane:
+    """A game with its opening played; A moves first behind it in the first half."""
+    lane = Lane(pair, half, (len(moves) + half) % 2, [None, None], table.game.init(), [])
+    try:
+        for i, player in enumerate(players):
+            if isinstance(player, Program):
+                process = Process(player, limit)
+                lane.players[lane.seat if i == 0 else 1 - lane.seat] = process
+                for command in table.greeting:
+                    process.ask(command)
+        for move in moves:
+            table.play(lane, move, None)
+        settle(table, lane)
+    except BaseException:
+        lane.close()
+        raise
+    return lane
+
+
+def settle(table: Table, lane: Lane) -> None:
+    over, _, rewards, _ = table.facts(lane.state)
+    if over and lane.score is None:
+        lane.score = float(rewards[lane.seat]) / 2 + 0.5
+
+
+def advance(table: Table, lanes: list[Lane], ours: dict[int, Callable[..., np.ndarray]]) -> None:
+    """One move in every game: programs are asked first and think while our own players do."""
+    going = [lane for lane in lanes if lane.score is None]
+    turns = [(lane, int(table.facts(lane.state)[1])) for lane in going]
+    asked = [(lane, mover, process) for lane, mover in turns if (process := lane.players[mover]) is not None]
+    for _, mover, process in asked:
+        process.send(f"genmove {COLOURS[mover]}")
+    for i, choose in ours.items():
+        waiting = [lane for lane, mover in turns if (mover == lane.seat) == (i == 0)]
+        if waiting:
+            for lane, action in zip(waiting, choose(waiting), strict=True):
+                table.play(lane, int(action), None)
+    for lane, mover, process in asked:
+        table.answer(lane, process, mover)
+    for lane in going:
+        settle(table, lane)
+
+
+def asker(player: Player, width: int, seed: int) -> Callable[[list[Lane]], np.ndarray]:
+    """`choose(lanes) -> actions` of a player of ours, always in a batch of `width`, so that it is compiled once."""
+    act, keys = jax.jit(player.act), _keys(seed)
+
+    def choose(lanes: list[Lane]) -> np.ndarray:
+        filled = [lanes[i] if i < len(lanes) else lanes[0] for i in range(width)]
+        states = jax.tree.map(lambda *x: jnp.stack(x), *(lane.state for lane in filled))
+        plies = jnp.array([len(lane.moves) for lane in filled], jnp.int32)
+        return np.asarray(act(player.weights, next(keys), states, plies))[: len(lanes)]
+
+    return choose
+
+
+def _keys(seed: int) -> Iterator[Array]:
+    count = 0
+    while True:
+        yield jax.random.fold_in(jax.random.key(seed), count)
+        count += 1
+
+
+def fingerprint(lane: Lane) -> np.uint64:
+    """Tells games apart; the same moves with the seats exchanged are another game."""
+    text = repr((lane.seat, lane.moves)).encode()
+    return np.frombuffer(hashlib.blake2b(text, digest_size=8).digest(), np.uint64)[0]

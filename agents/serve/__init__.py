@@ -1,0 +1,1 @@
+"""Playing with people and other programs: a web page, the terminal, GTP."""

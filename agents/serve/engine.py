@@ -1,0 +1,219 @@
+"""One game of Go in the hands of another program: its positions, its clock and the mind that plays either colour.
+
+Colours may move in any order, even after two passes: the position is then set up anew with the other one to move, which
+forgets the moves before it and what they forbid by a ko.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import time
+from typing import Any, NamedTuple
+
+import envs
+from agents import models
+from agents.players import game_of
+from agents.serve import options as settings
+from agents.serve import sgf
+from agents.serve.mind import Mind, same_but_komi
+from agents.serve.options import Options
+from envs import saved
+from envs.game import Game, HistoryState
+
+FEWEST_MOVES_LEFT = 10  # time is kept for so many, however full the board is
+USUAL_LENGTH = 0.7  # moves of a game, of both colours, by the points of the board
+SHARE = 0.95  # of the time for a move; the rest is for the way
+LAG = 0.05  # seconds that every move loses on the way
+
+
+class Step(NamedTuple):
+    """One position of a game: `actions` lead to it from `start`, and `last` (player, action) was the latest of all."""
+
+    start: Any
+    actions: tuple[int, ...]
+    state: Any
+    last: tuple[int, int] | None
+
+
+@dataclasses.dataclass(frozen=True)
+class Clock:
+    """Time as a controller sets it."""
+
+    main: float
+    extra: float  # seconds for `stones` moves, again and again, once the main time is over
+    stones: int
+
+    @property
+    def limited(self) -> bool:
+        """By the protocol extra time for no stones means no limits."""
+        return not (self.extra > 0 and self.stones == 0)
+
+    @property
+    def full(self) -> tuple[float, int]:
+        """Seconds at first, and the moves they are for; 0 in the main time."""
+        return (self.main, 0) if self.main > 0 else (self.extra, self.stones)
+
+    def budget(self, left: float, stones: int, moves_to_come: float) -> float:
+        """Seconds for the next move, of `left` for `stones` moves or, with 0, for the rest of the main time."""
+        share = left / (stones or max(FEWEST_MOVES_LEFT, moves_to_come))
+        if not stones and self.stones:  # the main time may run out
+            share = max(share, min(left, self.extra / self.stones))
+        return max(SHARE * share - LAG, 1e-3)
+
+    def after(self, left: float, stones: int, spent: float) -> tuple[float, int]:
+        """What is left after a move."""
+        left = left - spent
+        if stones == 1 or (stones == 0 and left <= 0 and self.stones):
+            return self.extra, self.stones
+        return max(left, 0.0), max(stones - 1, 0)
+
+
+def without_passes(state: Any) -> Any:
+    """The position as if no pass had led to it: a record of stones alone may need one, which the next would follow and
+    end the game."""
+    if isinstance(state, HistoryState):
+        return state._replace(now=without_passes(state.now))
+    return state._replace(passes=state.passes * 0)
+
+
+class Engine:
+    """See above. `clock` is None until a controller sets one."""
+
+    def __init__(self, options: Options, game: Game):
+        """
+        Raises:
+            ValueError: another game than Go, or a player that does not search.
+        """
+        if not game.name.startswith("go:"):
+            raise ValueError(f"--ui=gtp speaks of Go, not of {game.name}; for example --env=go:size=9")
+        self.options = options
+        self.spec, self.simulations = _searcher(settings.opponent(options, game), options.num_simulations)
+        self.clock: Clock | None = None
+        self.left = [(0.0, 0), (0.0, 0)]
+        self.take_game(game)
+
+    def take_game(self, game: Game) -> None:
+        """Another board or komi; the board is empty then.
+
+        Raises:
+            ValueError: the network asked for is for another board.
+        """
+        self.plays_with = _spec_for(self.spec, game, asked=bool(self.options.opponent))
+        self.game, self._mind = game, None
+        self.mask, self.move = saved.compiled(game)
+        record = game.to_record(game.init())
+        self.size, self.komi = record["size"], record["komi"]
+        self.clear()
+
+    def other_game(self, size: int, komi: float) -> Game:
+        """Raises ValueError where there is no such board."""
+        kept = ",".join(re.findall(r"(?:ko|history)=\w+", self.game.name))
+        return envs.make(f"go:size={size},komi={komi},{kept}")
+
+    def take_komi(self, komi: float) -> None:
+        """The moves stay. A network goes on thinking of its own komi; finished games are counted with the new one."""
+        if komi != self.komi:
+            steps = self.steps
+            self.take_game(self.other_game(self.size, komi))
+            self.steps = steps  # positions do not hold the komi
+
+    @property
+    def mind(self) -> Mind:
+        """Made when it is first needed: compiling takes seconds."""
+        if self._mind is None:
+            self._mind = Mind(self.plays_with, self.game)
+        return self._mind
+
+    @property
+    def now(self) -> Step:
+        return self.steps[-1]
+
+    @property
+    def to_move(self) -> int:
+        return int(self.game.player(self.now.state))
+
+    @property
+    def over(self) -> bool:
+        return bool(self.game.over(self.now.state))
+
+    def clear(self) -> None:
+        self.set_up(self.game.init())
+
+    def set_up(self, start: Any) -> None:
+        start = without_passes(start)
+        self.steps = [Step(start, (), start, None)]
+
+    def board(self) -> list[int]:
+        """1 black, -1 white, 0 empty, point by point."""
+        return self.game.to_record(self.now.state)["board"]
+
+    def moves(self) -> list[tuple[int, int]]:
+        return [step.last for step in self.steps if step.last is not None]
+
+    def turn_to(self, player: int) -> Step:
+        """The present position with `player` to move, and the game not over."""
+        step = self.now
+        if not self.over and self.to_move == player:
+            return step
+        board = self.board()
+        black, white = (frozenset(p for p, cell in enumerate(board) if cell == colour) for colour in (1, -1))
+        state = without_passes(sgf.set_up(self.game, (black, white), player))
+        return Step(state, (), state, step.last)
+
+    def play(self, player: int, action: int) -> None:
+        """Raises ValueError for a move that the rules forbid."""
+        step = self.turn_to(player)
+        if not self.mask(step.state)[action]:
+            raise ValueError("illegal move")
+        state = self.move(step.state, action)
+        self.steps.append(Step(step.start, (*step.actions, action), state, (player, action)))
+
+    def think(self, player: int, seconds: float | None = None, simulations: int | None = None) -> int:
+        """Thinks of the position with `player` to move until either is used up; gives the simulations made."""
+        step = self.turn_to(player)
+        self.mind.place(step.start, step.actions, step.state)
+        return self.mind.think(seconds, simulations)
+
+    def choose(self, player: int) -> int:
+        """The move of `player` after the time that he has for it; a finished game is passed on."""
+        if self.over:
+            return self.size**2
+        began = time.monotonic()
+        self.think(player, *self.budget(player))
+        self.spend(player, time.monotonic() - began)
+        return self.mind.best()
+
+    def budget(self, player: int) -> tuple[float, int | None]:
+        """Seconds for the next move and simulations at most: with a clock the time alone counts."""
+        if self.clock is None or not self.clock.limited:
+            return self.options.seconds, self.simulations
+        to_come = (USUAL_LENGTH * self.size**2 - len(self.steps)) / 2
+        return self.clock.budget(*self.left[player], to_come), None
+
+    def spend(self, player: int, seconds: float) -> None:
+        """Our own count of the time, until the controller tells its own."""
+        if self.clock is not None and self.clock.limited:
+            self.left[player] = self.clock.after(*self.left[player], seconds)
+
+
+def _searcher(spec: str, num_simulations: int) -> tuple[str, int]:
+    """The mind's spec, and its simulations, of a player that searches."""
+    name, _, number = spec.partition(":" if spec.startswith("uct:") else "@")
+    if name != "uct" and game_of(spec) is None:
+        raise ValueError(f"--ui=gtp plays with a network or uct:N, not with '{spec}'")
+    if name != "uct" and not number:
+        return name, num_simulations
+    if not number.isdecimal() or int(number) < 1:
+        raise ValueError(f"player '{spec}': want a number of simulations from 1")
+    return name, int(number)
+
+
+def _spec_for(spec: str, game: Game, asked: bool) -> str:
+    """The network asked for where the board is its own; where nobody asked, one that is shipped, or none."""
+    of = None if spec == "uct" else game_of(spec)
+    if of is None or same_but_komi(of, game.name):
+        return spec
+    if asked:
+        raise ValueError(f"{spec} is a network for {of}, not for {game.name}")
+    return models.shipped(game) or "uct"

@@ -1,0 +1,412 @@
+"""A Go engine for other programs: GTP version 2 on standard input and output.
+
+After http://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2, with the analysis commands of Leela Zero.
+"""
+
+from __future__ import annotations
+
+import copy
+import queue
+import re
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TextIO
+
+import envs
+from agents.serve import sgf
+from agents.serve.engine import Clock, Engine
+from agents.serve.options import Options
+from envs import go, saved
+
+COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
+EVERY = 100  # centiseconds between two reports of an analysis without a word about it
+SHOWN = 30  # moves in a report
+WHOLE = re.compile(r"[0-9]{1,9}")
+
+
+class Refusal(Exception):
+    """The answer to a command that cannot be carried out, as the protocol words it."""
+
+
+SYNTAX = Refusal("syntax error")
+
+
+# Arguments
+
+
+def _colour(word: str) -> int:
+    if word.lower() not in COLOURS:
+        raise SYNTAX
+    return COLOURS[word.lower()]
+
+
+def _whole(word: str) -> int:
+    if not WHOLE.fullmatch(word):
+        raise SYNTAX
+    return int(word)
+
+
+def _seconds(word: str) -> float:
+    """Whole by the protocol; some programs send fractions."""
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", word):
+        raise SYNTAX
+    return float(word)
+
+
+def _vertex(engine: Engine, word: str) -> int:
+    try:
+        return go.parse_point(word, engine.size)
+    except ValueError:
+        raise Refusal("invalid coordinate") from None
+
+
+def _wants(arguments: list[str], least: int, most: int | None = None) -> None:
+    if not least <= len(arguments) <= (least if most is None else most):
+        raise SYNTAX
+
+
+# Commands: (engine, arguments) -> the answer
+
+
+def protocol_version(engine: Engine, arguments: list[str]) -> str:
+    return "2"
+
+
+def name(engine: Engine, arguments: list[str]) -> str:
+    return "ripzero"
+
+
+def version(engine: Engine, arguments: list[str]) -> str:
+    return "/".join(Path(engine.plays_with).parts[-2:])
+
+
+def known_command(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 1)
+    return "true" if arguments[0] in (*COMMANDS, *ANALYSES) else "false"
+
+
+def list_commands(engine: Engine, arguments: list[str]) -> str:
+    return "\n".join(sorted((*COMMANDS, *ANALYSES)))
+
+
+def stop(engine: Engine, arguments: list[str]) -> str:
+    return ""
+
+
+def boardsize(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 1)
+    size = _whole(arguments[0])
+    if size == engine.size:
+        engine.clear()
+        return ""
+    try:
+        engine.take_game(engine.other_game(size, engine.komi))
+    except ValueError:
+        raise Refusal("unacceptable size") from None
+    return ""
+
+
+def clear_board(engine: Engine, arguments: list[str]) -> str:
+    engine.clear()
+    return ""
+
+
+def komi(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 1)
+    if not re.fullmatch(r"[-+]?[0-9]{1,4}(\.[0-9]{1,6})?", arguments[0]):
+        raise SYNTAX
+    engine.take_komi(float(arguments[0]))
+    return ""
+
+
+def play(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 2)
+    engine.play(_colour(arguments[0]), _vertex(engine, arguments[1]))
+    return ""
+
+
+def genmove(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 1)
+    player = _colour(arguments[0])
+    action = engine.choose(player)
+    engine.play(player, action)
+    return go.point_name(action, engine.size)
+
+
+def reg_genmove(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 1)
+    return go.point_name(engine.choose(_colour(arguments[0])), engine.size)
+
+
+def undo(engine: Engine, arguments: list[str]) -> str:
+    if len(engine.steps) < 2:
+        raise Refusal("cannot undo")
+    del engine.steps[-1]
+    return ""
+
+
+def showboard(engine: Engine, arguments: list[str]) -> str:
+    return "\n" + engine.game.show(engine.now.state)
+
+
+def time_settings(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 3)
+    clock = Clock(_seconds(arguments[0]), _seconds(arguments[1]), _whole(arguments[2]))
+    engine.clock, engine.left = clock, [clock.full] * 2
+    return ""
+
+
+def time_left(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 3)
+    player, seconds, stones = _colour(arguments[0]), _seconds(arguments[1]), _whole(arguments[2])
+    if engine.clock is None:
+        engine.clock, engine.left = Clock(seconds, 0, 0), [(seconds, stones)] * 2
+    engine.left[player] = seconds, stones
+    return ""
+
+
+def final_score(engine: Engine, arguments: list[str]) -> str:
+    """All stones on the board count as alive: what is dead must be captured before."""
+    return sgf.score(engine.now.state, engine.komi)
+
+
+def final_status_list(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 1)
+    if arguments[0] not in ("alive", "dead", "seki"):
+        raise SYNTAX
+    stones = [go.point_name(p, engine.size) for p, cell in enumerate(engine.board()) if cell]
+    return " ".join(stones) if arguments[0] == "alive" else ""
+
+
+def loadsgf(engine: Engine, arguments: list[str]) -> str:
+    """The position before that move; without a number the last one."""
+    _wants(arguments, 1, 2)
+    path, most = Path(arguments[0]), _whole(arguments[1]) if len(arguments) > 1 else None
+    if not path.is_file():
+        raise Refusal("cannot load file")
+    with path.open("rb") as file:
+        kifu = sgf.read(file.read(sgf.LARGEST_FILE + 1))
+    trial = copy.copy(engine)
+    komi = engine.komi if kifu.komi is None else kifu.komi
+    if (kifu.size, komi) != (engine.size, engine.komi):
+        trial.take_game(engine.other_game(kifu.size, komi))
+    trial.set_up(sgf.set_up(trial.game, kifu.stones, kifu.first))
+    for player, action in kifu.moves if most is None else kifu.moves[: max(most - 1, 0)]:
+        trial.play(player, action)
+    vars(engine).update(vars(trial))  # all of it or nothing
+    return ""
+
+
+def printsgf(engine: Engine, arguments: list[str]) -> str:
+    _wants(arguments, 0, 1)
+    result = final_score(engine, []) if engine.over else None
+    text = sgf.write(engine.game, engine.steps[0].state, engine.moves(), result)
+    if not arguments:
+        return text.strip()
+    saved.write(Path(arguments[0]), text)
+    return ""
+
+
+def fixed_handicap(engine: Engine, arguments: list[str]) -> str:
+    """Stones on the marked points in the order of the protocol's table."""
+    _wants(arguments, 1)
+    points = _fixed_points(engine.size, _whole(arguments[0]))
+    _put(engine, points)
+    return " ".join(go.point_name(p, engine.size) for p in points)
+
+
+def set_free_handicap(engine: Engine, arguments: list[str]) -> str:
+    points = [_vertex(engine, word) for word in arguments]
+    if len(points) < 2 or len(set(points)) < len(points) or engine.size**2 in points:
+        raise Refusal("bad vertex list")
+    _put(engine, points)
+    return ""
+
+
+def _put(engine: Engine, points: list[int]) -> None:
+    if any(engine.board()):
+        raise Refusal("board not empty")
+    try:
+        engine.set_up(sgf.set_up(engine.game, (frozenset(points), frozenset()), 1))
+    except ValueError:
+        raise Refusal("bad vertex list") from None
+
+
+def _fixed_points(size: int, stones: int) -> list[int]:
+    """Section 4.1.1 of the protocol: corners, then sides, then the centre."""
+    most = 0 if size < 7 else 4 if size % 2 == 0 or size == 7 else 9
+    if not 2 <= stones <= most:
+        raise Refusal("invalid number of stones")
+    near, middle = (3 if size > 12 else 2), size // 2
+    far = size - 1 - near
+    # (row from the top, column): lower left, upper right, upper left, lower right, left, right, lower, upper
+    order = [(far, near), (near, far), (near, near), (far, far)]
+    order += [(middle, near), (middle, far), (far, middle), (near, middle)]
+    chosen = order[:stones]
+    if stones in (5, 7, 9):
+        chosen[-1] = (middle, middle)
+    return [row * size + col for row, col in chosen]
+
+
+COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
+    "protocol_version": protocol_version,
+    "name": name,
+    "version": version,
+    "known_command": known_command,
+    "list_commands": list_commands,
+    "quit": stop,
+    "boardsize": boardsize,
+    "clear_board": clear_board,
+    "komi": komi,
+    "play": play,
+    "genmove": genmove,
+    "reg_genmove": reg_genmove,
+    "undo": undo,
+    "showboard": showboard,
+    "time_settings": time_settings,
+    "time_left": time_left,
+    "final_score": final_score,
+    "final_status_list": final_status_list,
+    "loadsgf": loadsgf,
+    "printsgf": printsgf,
+    "fixed_handicap": fixed_handicap,
+    "set_free_handicap": set_free_handicap,
+}
+
+
+# Analysis: lines as they come, until the controller says anything
+
+
+def _analysis_arguments(engine: Engine, arguments: list[str]) -> tuple[int, float]:
+    """`[colour] [interval] [CENTISECONDS]`."""
+    rest = list(arguments)
+    player = _colour(rest.pop(0)) if rest and rest[0].lower() in COLOURS else engine.to_move
+    if rest and rest[0] == "interval":
+        del rest[0]
+        _wants(rest, 1)
+    _wants(rest, 0, 1)
+    return player, max(1, _whole(rest[0]) if rest else EVERY) / 100
+
+
+def info(engine: Engine) -> str:
+    """The moves that were looked at, as Leela Zero writes them: shares of 10000, seen by the mover."""
+    words = []
+    for order, move in enumerate(engine.mind.report(SHOWN)["moves"]):
+        if move["visits"]:
+            winrate, prior = round(5000 * (move["value"] + 1)), round(10000 * move["prior"])
+            words.append(
+                f"info move {move['action']} visits {move['visits']} winrate {winrate} prior {prior} "
+                f"order {order} pv {' '.join(move['line'])}"
+            )
+    return " ".join(words)
+
+
+def lz_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
+    """Reports until the next command comes."""
+    player, interval = _analysis_arguments(engine, arguments)
+    while not engine.over:
+        began = time.monotonic()
+        engine.think(player, seconds=interval)
+        yield info(engine)
+        while not interrupted() and time.monotonic() - began < interval:
+            time.sleep(0.01)  # a full tree, or one more step would have taken too long
+        if interrupted():
+            return
+
+
+def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
+    """Reports while it thinks about a move, which it then plays."""
+    player, interval = _analysis_arguments(engine, arguments)
+    action = engine.size**2
+    if not engine.over:
+        began, (seconds, simulations) = time.monotonic(), engine.budget(player)
+        passed, made = 0.0, 1
+        while made and passed < seconds and (simulations is None or simulations > 0):
+            made = engine.think(player, min(interval, seconds - passed), simulations)
+            simulations = None if simulations is None else simulations - made
+            passed = time.monotonic() - began
+            yield info(engine)
+        engine.spend(player, passed)
+        action = engine.mind.best()
+    engine.play(player, action)
+    yield f"play {go.point_name(action, engine.size)}"
+
+
+Analysis = Callable[[Engine, list[str], Callable[[], bool]], Iterator[str]]
+ANALYSES: dict[str, Analysis] = {"lz-analyze": lz_analyze, "lz-genmove_analyze": lz_genmove_analyze}
+
+
+# The protocol
+
+
+def parse(line: str) -> tuple[str, list[str]] | None:
+    """Id and words of a line; None for one that asks for no answer."""
+    line = "".join(c for c in line.replace("\t", " ") if ord(c) >= 32 and ord(c) != 127)
+    words = line.partition("#")[0].split()
+    if not words:
+        return None
+    if re.fullmatch(r"[0-9]+", words[0]):
+        return words[0], words[1:]
+    return "", words
+
+
+def respond(engine: Engine, line: str, out: TextIO, interrupted: Callable[[], bool] = lambda: True) -> bool:
+    """Answers one line; False after quit. Whatever goes wrong, there is exactly one answer."""
+    parsed = parse(line)
+    if parsed is None:
+        return True
+    number, (*command,) = parsed
+    word, arguments = (command[0], command[1:]) if command else ("", [])
+    begun = False
+    try:
+        if word in ANALYSES:
+            for text in ANALYSES[word](engine, arguments, interrupted):
+                out.write(text + "\n" if begun else f"={number}\n{text}\n")
+                out.flush()
+                begun = True
+            out.write("\n" if begun else f"={number}\n\n")
+        elif word in COMMANDS:
+            text = COMMANDS[word](engine, arguments)
+            out.write(f"={number} {text}".rstrip() + "\n\n")
+        else:
+            raise Refusal("unknown command")
+    except Exception as error:  # the engine answers, whatever happens: its controller would wait for ever
+        known = isinstance(error, Refusal | ValueError | OSError)
+        if not known:
+            traceback.print_exc()
+        text = " ".join(str(error).split()) if known else f"internal error: {type(error).__name__}"
+        out.write("\n" if begun else f"?{number} {text}\n\n")
+    out.flush()
+    return word != "quit"
+
+
+def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], bool]]:
+    """The lines of the input, None at their end, read ahead so that a thought can be cut short; whether one waits."""
+    waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        for line in source:
+            waiting.put(line)
+        waiting.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    return waiting, lambda: not waiting.empty()
+
+
+def serve(options: Options) -> None:
+    """Speaks GTP until quit or the end of the input. Compiles before it listens, for later a clock may run."""
+    engine = Engine(options, envs.make(options.env))
+    print(f"{engine.game.name}: {engine.mind.name} compiles its search", file=sys.stderr, flush=True)
+    for player in range(2):
+        engine.think(player, simulations=1)
+        engine.play(player, engine.mind.best())
+    engine.clear()
+    print("ready", file=sys.stderr, flush=True)
+    source = open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)  # noqa: SIM115
+    waiting, interrupted = lines(source)
+    while (line := waiting.get()) is not None and respond(engine, line, sys.stdout, interrupted):
+        pass

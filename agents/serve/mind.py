@@ -1,0 +1,138 @@
+"""One game thought about by one player: what was found out about the coming moves is kept when they are made."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from agents import analysis, models, tree_search
+from agents.analysis import Analyst
+from agents.network import make_network
+from agents.players import for_play, game_of, make_player, uct_forest
+from envs.game import Game
+
+ROOM = 2**14  # positions that a tree remembers
+STEP = 32  # simulations between two looks at the clock
+UCT_STEP = 50  # play-outs likewise
+
+
+def network_analyst(spec: str, game: Game) -> tuple[Analyst, Any]:
+    """The search of a network as it plays, and its weights; `spec` is the folder of a run or model.
+
+    Raises:
+        ValueError: a network of another game.
+    """
+    path = models.find(Path(spec))
+    config = models.about(path)["config"]
+    if not same_but_komi(config.env, game.name):
+        raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
+    config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
+    weights = jax.device_put(models.load(path, config))
+    return analysis.make_analyst(game, make_network(game, config), config, room=ROOM), weights
+
+
+def same_but_komi(a: str, b: str) -> bool:
+    """Whether two games have the same positions and moves: the same one, or Go counted otherwise."""
+    without = [re.sub(r"komi=[^,]*", "", name) if name.startswith("go:") else name for name in (a, b)]
+    return without[0] == without[1]
+
+
+def uct_analyst(game: Game) -> Analyst:
+    """The same for MCTS without a network."""
+    return analysis.from_forest(game, uct_forest(game, UCT_STEP), UCT_STEP, room=ROOM)
+
+
+class Mind:
+    """Thinks about the present position of one game, which `place` sets."""
+
+    def __init__(self, spec: str, game: Game, seed: int = 0):
+        """`spec` is the folder of a network, or `uct` for a search without one."""
+        self.game, self.network = game, game_of(spec) is not None
+        self.name = "/".join(Path(spec).parts[-2:])
+        self.analyst, self.weights = network_analyst(spec, game) if self.network else (uct_analyst(game), {})
+        self._key, self._count = jax.random.key(seed), 0
+        self._start: Any = None
+        self._actions: list[int] = []
+        self._tree: Any = None
+
+    def _fresh(self) -> jax.Array:
+        self._count += 1
+        return jax.random.fold_in(self._key, self._count)
+
+    def place(self, start: Any, actions: Sequence[int], state: Any) -> None:
+        """`state` is what the moves `actions` lead to from `start`. Where they go on from the last position, what is
+        known of it stays."""
+        kept, more = len(self._actions), list(actions[len(self._actions) :])
+        if self._tree is None or start is not self._start or list(actions[:kept]) != self._actions:
+            self._tree = self.analyst.begin(self.weights, self._fresh(), state)
+        else:
+            for action in more:
+                self._tree = analysis.advance(self.analyst, self.weights, self._fresh(), self._tree, action)
+        self._start, self._actions = start, list(actions)
+
+    def think(self, seconds: float | None = None, simulations: int | None = None) -> int:
+        """Thinks on until either is used up, or the tree is full; gives the simulations made."""
+        before = self._visits()
+        self._tree = analysis.analyse(
+            self.analyst, self.weights, self._fresh(), self._tree, seconds=seconds, simulations=simulations
+        )
+        return self._visits() - before
+
+    def _visits(self) -> int:
+        return int(self._tree.visits[:, tree_search.ROOT].sum())
+
+    def report(self, most: int = 5) -> dict[str, Any]:
+        """See `analysis.report`; without a network all moves have the same prior."""
+        said = analysis.report(self.analyst, self._tree, most)
+        if not self.network:
+            state = jax.tree.map(lambda x: x[0, tree_search.ROOT], self.analyst.states(self._tree))
+            even = round(1 / max(1, int(self.game.mask(state).sum())), 4)
+            said["moves"] = [move | {"prior": even} for move in said["moves"]]
+        return said
+
+    def best(self) -> int:
+        """The move to play after some thought."""
+        return self.game.parse_action(self.report(1)["moves"][0]["action"])
+
+
+def words(value: float, proven: str | None) -> str:
+    """A value in [-1, 1] for its player, for people: chances in percent, or what is certain."""
+    return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{50 * (value + 1):.0f} %"}[proven]
+
+
+Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
+"""(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
+
+
+def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0) -> Mover:
+    """A player of one game at a time, with the specs of `players.make_player`; who searches keeps his tree.
+
+    Raises:
+        ValueError: no such player, or a network of another game.
+    """
+    path, _, limit = spec.partition(":" if spec.startswith("uct:") else "@")
+    simulations = int(limit) if limit.isdigit() else num_simulations
+    player = make_player(spec, game, num_simulations)  # refuses what it does not know
+    if simulations and (path == "uct" or game_of(spec) is not None):
+        mind = Mind(path, game, seed)
+
+        def searched(start: Any, actions: Sequence[int], state: Any) -> int:
+            mind.place(start, actions, state)
+            mind.think(seconds, simulations)
+            return mind.best()
+
+        return searched
+    act = jax.jit(lambda w, key, s, plies: player.act(w, key, jax.tree.map(lambda x: x[None], s), plies)[0])
+
+    def at_once(start: Any, actions: Sequence[int], state: Any) -> int:
+        plies = jnp.full(1, len(actions), jnp.int32)
+        state = jax.tree.map(jnp.asarray, state)
+        return int(act(player.weights, jax.random.fold_in(jax.random.key(seed), len(actions)), state, plies))
+
+    return at_once

@@ -1,0 +1,59 @@
+"""What `play.py` can be told, and whom one plays where nothing is said."""
+
+from __future__ import annotations
+
+import dataclasses
+import ipaddress
+import math
+from typing import Literal
+
+from agents import models
+from envs.game import Game
+
+UNTRAINED = "uct:400"  # opponent where no network is shipped
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """Plays a game with you: on a web page, in the terminal, or for another program through GTP."""
+
+    env: str = "foq"
+    """Game, as name:option=value,..."""
+    ui: Literal["web", "text", "gtp"] = "web"
+    """A page in the browser, the terminal, or a GTP 2 engine on standard input and output."""
+    opponent: str = ""
+    """random, greedy, uct:N, minimax:D, or the folder of a run or model; `person` for two people. By default the
+    network of models/ for exactly this game, or uct:400 where there is none."""
+    num_simulations: int = 128
+    """Simulations for a move, at most."""
+    seconds: float = 5.0
+    """Seconds for a move, at most."""
+    seat: int = 1
+    """Your place in the order of moves, from 1, in the terminal; 0 looks on while the opponent plays all of them."""
+    host: str = "127.0.0.1"
+    """Address that the page is served at. Any other than the loopback lets others in."""
+    port: int = 8000
+    """Port of the page; 0 takes a free one."""
+    open: bool = True
+    """Show the page in the browser, where there is a display."""
+
+    def __post_init__(self):
+        if self.num_simulations < 1:
+            raise ValueError(f"--num_simulations must be at least 1, not {self.num_simulations}")
+        if not (math.isfinite(self.seconds) and self.seconds > 0):
+            raise ValueError(f"--seconds must be more than 0, not {self.seconds}")
+        if not 0 <= self.port < 2**16:
+            raise ValueError(f"--port must be from 0 to 65535, not {self.port}")
+
+
+def opponent(options: Options, game: Game) -> str:
+    """The spec of the opponent asked for, or of the best one there is without training."""
+    return options.opponent or models.shipped(game) or UNTRAINED
+
+
+def loopback(host: str) -> bool:
+    """Whether only this machine can reach `host`."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,892 @@
+// The page of a game. It knows no game: the server sends a picture whose cells have names, and for every legal move the
+// cells to point at in turn and the words on its button (agents/serve/web.py, envs/pictures.py).
+"use strict";
+
+const SVG = "http://www.w3.org/2000/svg";
+const POLL = 150; // milliseconds between two looks at what is being thought
+const $ = (id) => document.getElementById(id);
+
+let view = null; // what the server said last
+let path = []; // cells pointed at so far
+let shown = null; // the move that is shown before it is made
+let touched = ""; // the cell that the next tap confirms
+let wanted = 0; // the preview that is waited for
+let analysing = false;
+let overlay = "value";
+let flipped = false;
+let polling = 0;
+let busy = false; // a move is on its way
+const previews = new Map();
+
+// Talking with the server
+
+async function call(method, where, content) {
+  const options = { method, headers: content === undefined ? {} : { "Content-Type": "application/json" } };
+  if (content !== undefined) options.body = JSON.stringify(content);
+  let reply, said;
+  try {
+    reply = await fetch("api/" + where, options);
+    said = await reply.json();
+  } catch {
+    throw new Error("The server does not answer. Is play.py still running?");
+  }
+  if (!reply.ok) throw Object.assign(new Error(said.error || "That did not work."), { status: reply.status });
+  return said;
+}
+
+async function command(word, more = {}) {
+  if (!view) return;
+  let news;
+  try {
+    news = await call("POST", `sessions/${view.id}/${word}`, { version: view.version, ...more });
+  } catch (error) {
+    toast(error.message);
+    if (error.status === 409) await refresh(true);
+    if (error.status === 404) await again();
+    return;
+  }
+  take(news);
+}
+
+async function refresh(whole = false) {
+  const version = whole ? "" : `?version=${view.version}`;
+  let news;
+  try {
+    news = await call("GET", `sessions/${view.id}${version}`);
+  } catch (error) {
+    if (error.status === 404) return again();
+    toast(error.message);
+    polling = setTimeout(refresh, 3000);
+    return;
+  }
+  take(news);
+}
+
+/** The same game on a server that no longer knows it. */
+async function again() {
+  const { players, save, limits } = view || JSON.parse(sessionStorage.getItem("game") || "{}");
+  await open(save ? { ...reduced(save), players, ...limits } : {});
+}
+
+async function open(request) {
+  let news;
+  try {
+    news = await call("POST", "sessions", request);
+  } catch (error) {
+    toast(error.message);
+    return false;
+  }
+  const old = view && view.id;
+  view = null;
+  take(news);
+  if (old) call("DELETE", `sessions/${old}`).catch(() => {});
+  return true;
+}
+
+const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions, resigned });
+
+/** Takes in an answer; draws the board anew only where the position is another one. */
+function take(news) {
+  const fresh = news.svg !== undefined;
+  const before = view;
+  if (view && (fresh ? news.id === view.id && news.version < view.version : news.id !== view.id || news.version !== view.version)) return;
+  view = fresh ? { ...news } : { ...view, ...news };
+  if (fresh) {
+    path = [];
+    shown = null;
+    touched = "";
+    previews.clear();
+    drawBoard();
+    drawMoves();
+    sessionStorage.setItem("id", view.id);
+    sessionStorage.setItem("game", JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
+    announce(before);
+  }
+  drawTurn();
+  drawAnalysis();
+  drawReview();
+  clearTimeout(polling);
+  if (view.thinking) polling = setTimeout(refresh, POLL);
+  else if (analysing && mine() && !looked()) analyse();
+}
+
+// Words
+
+const seat = (player) => view.seats[player];
+const person = (player) => view.players[player] === "person";
+const mine = () => !view.over && person(view.to_move);
+/** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
+const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
+const percent = (value) => `${Math.round(share(value) * 100)} %`;
+const legalWays = () => (mine() ? view.legal : []);
+
+function opponentName(name) {
+  if (name === "person") return "Another person";
+  if (name === "random") return "Random moves";
+  if (name === "greedy") return "Greedy, looks one move ahead";
+  const [kind, number] = name.split(":");
+  if (kind === "uct") return `Tree search with ${number} random games`;
+  if (kind === "minimax") return `Minimax, ${number} moves deep`;
+  return `Network ${name}`;
+}
+
+function announce(before) {
+  const last = view.history.at(-1);
+  const words = [];
+  if (last && before && before.ply < view.ply) words.push(`${seat(last.player)} played ${last.words}.`);
+  words.push(view.over ? resultWords() : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
+  $("say").textContent = words.join(" ");
+}
+
+const alone = () => view.players.filter((name) => name === "person").length === 1;
+const yours = () => (alone() ? "Your move" : `${seat(view.to_move)} to move`);
+
+function resultWords() {
+  const best = Math.max(...view.result);
+  const winners = view.result.flatMap((x, i) => (x === best ? [i] : []));
+  if (best <= 0) return "A draw";
+  if (alone() && winners.length === 1 && person(winners[0])) return "You win";
+  return `${winners.map(seat).join(" and ")} win${winners.length === 1 ? "s" : ""}`;
+}
+
+function toast(words) {
+  $("toast").textContent = words;
+  $("toast").hidden = false;
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => ($("toast").hidden = true), 5000);
+}
+
+// The board
+
+const svg = () => $("board").querySelector("svg");
+const cellOf = (name) => svg().querySelector(`[data-cell="${CSS.escape(name)}"]`);
+const starts = (way, cells) => cells.every((cell, i) => way.cells[i] === cell);
+const candidates = () => legalWays().filter((way) => starts(way, path));
+const nextCells = () => new Set(candidates().map((way) => way.cells[path.length]).filter(Boolean));
+
+function drawBoard() {
+  const board = $("board");
+  const focused = board.contains(document.activeElement) ? document.activeElement.dataset.cell || "" : null;
+  board.innerHTML = view.svg;
+  const picture = svg();
+  picture.removeAttribute("width");
+  picture.removeAttribute("height");
+  picture.setAttribute("role", "group");
+  picture.setAttribute("aria-label", `${view.title}. ${view.status}`);
+  picture.querySelector("title")?.remove(); // else it would be the tooltip of the whole board
+  for (const cell of picture.querySelectorAll("[data-cell]")) {
+    cell.classList.toggle("leaf", !cell.querySelector("[data-cell]"));
+  }
+  for (const text of picture.querySelectorAll("text")) text.classList.toggle("free", !text.closest("[data-cell]"));
+  const sizes = [...picture.querySelectorAll(".leaf")].map((cell) => shapeOf(cell).getBBox().width).sort((a, b) => a - b);
+  picture.style.fontSize = `${sizes[sizes.length >> 1] || 16}px`;
+  picture.dataset.size = sizes[sizes.length >> 1] || 16;
+  const [, , width, height] = (picture.getAttribute("viewBox") || "0 0 1 1").split(/\s+/).map(Number);
+  picture.style.maxWidth = `calc((100dvh - 10.75rem) * ${width / height})`;
+  const marks = document.createElementNS(SVG, "g");
+  marks.setAttribute("class", "marks");
+  marks.setAttribute("aria-hidden", "true");
+  picture.append(marks);
+  $("flip").hidden = !sizes.length;
+  board.classList.toggle("flipped", flipped && sizes.length > 0);
+  light();
+  if (focused === null) return;
+  // Who plays with the keyboard stays on the board.
+  const kept = focused ? cellOf(focused) : null;
+  const next = kept?.hasAttribute("tabindex") ? kept : picture.querySelector('[tabindex="0"]');
+  (next || board).focus({ preventScroll: true });
+}
+
+const shapeOf = (cell) => [...cell.children].find((x) => x.tagName !== "title" && !x.dataset.cell) || cell;
+
+/** Marks what can be pointed at now, and everything else that the board says beyond the picture. */
+function light() {
+  const picture = svg();
+  const here = document.activeElement?.dataset?.cell;
+  const lit = nextCells();
+  const again = path.length ? new Set(legalWays().map((way) => way.cells[0])) : new Set();
+  let first = null;
+  for (const cell of picture.querySelectorAll("[data-cell]")) {
+    const name = cell.dataset.cell;
+    const open = lit.has(name) || again.has(name);
+    cell.classList.toggle("lit", lit.has(name));
+    if (open) {
+      cell.setAttribute("role", "button");
+      cell.setAttribute("aria-label", cellWords(cell) + (path.includes(name) ? ", chosen" : lit.has(name) ? ", can be chosen" : ""));
+      cell.setAttribute("tabindex", "-1");
+      first ||= cell;
+    } else {
+      for (const attribute of ["role", "aria-label", "tabindex"]) cell.removeAttribute(attribute);
+    }
+  }
+  const kept = here && picture.querySelector(`[data-cell="${CSS.escape(here)}"][tabindex]`);
+  (kept || first)?.setAttribute("tabindex", "0");
+  drawMarks(lit);
+  drawChoices();
+  sayWhatToDo();
+}
+
+function cellWords(cell) {
+  return cell.querySelector(":scope > title")?.textContent || cell.dataset.cell;
+}
+
+function drawMarks(lit = nextCells()) {
+  const marks = svg().querySelector(".marks");
+  marks.replaceChildren();
+  marks.classList.toggle("many", lit.size > 60);
+  const outline = (name, kind) => {
+    const cell = cellOf(name);
+    if (!cell) return;
+    const shape = shapeOf(cell).cloneNode(false);
+    for (const attribute of ["class", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "opacity"]) shape.removeAttribute(attribute);
+    shape.setAttribute("class", kind);
+    marks.append(shape);
+  };
+  if (!shown && view.last) {
+    const target = view.last.cells.at(-1);
+    for (const name of view.last.changed) if (name !== target) outline(name, "last");
+    if (target && !cellOf(target)?.querySelector("[data-cell]")) outline(target, "last-to");
+  }
+  const hinted = legalWays().find((way) => way.action === view.hint);
+  if (hinted && !shown) hinted.cells.forEach((name) => outline(name, "advice"));
+  path.forEach((name) => outline(name, "chosen"));
+  if (shown) shown.changed.forEach((name) => outline(name, "will"));
+  if (analysing && view.report && !shown) drawNumbers(marks);
+  else {
+    const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
+    for (const name of lit) {
+      const cell = cellOf(name);
+      if (!cell || cell.querySelector(".legal") || shown?.changed.includes(name)) continue;
+      const box = shapeOf(cell).getBBox();
+      const dot = document.createElementNS(SVG, "circle");
+      dot.setAttribute("class", "dot");
+      // On a cell that holds something the dot is in the corner.
+      const held = cell.children.length > 2;
+      dot.setAttribute("cx", box.x + box.width * (held ? corner[0] : 0.5));
+      dot.setAttribute("cy", box.y + box.height * (held ? corner[1] : 0.5));
+      dot.setAttribute("r", svg().dataset.size * (held ? 0.08 : lit.size > 60 ? 0.06 : 0.11));
+      marks.append(dot);
+    }
+  }
+  const focused = document.activeElement;
+  if (focused?.dataset?.cell && focused.matches(":focus-visible")) outline(focused.dataset.cell, "focus");
+}
+
+/** Value, visits or prior of every move on its cell; of a piece that of its best move. */
+function drawNumbers(marks) {
+  const moves = new Map(view.report.moves.map((move) => [move.action, move]));
+  const best = new Map();
+  for (const way of candidates()) {
+    const name = way.cells[path.length];
+    const move = moves.get(way.action);
+    if (!name || !move) continue;
+    const known = best.get(name);
+    if (!known || move.visits > known.visits) best.set(name, move);
+  }
+  const total = Math.max(1, ...view.report.moves.map((move) => move.visits));
+  for (const [name, move] of best) {
+    const cell = cellOf(name);
+    if (!cell) continue;
+    const inside = cell.querySelector(".legal") || shapeOf(cell);
+    const box = inside.getBBox();
+    const [x, y, size] = [box.x + box.width / 2, box.y + box.height / 2, Number(svg().dataset.size)];
+    const unknown = overlay === "value" && !move.visits && !move.proven;
+    const part = overlay === "value" ? share(move.value) : overlay === "visits" ? move.visits / total : move.prior;
+    const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(part * 100));
+    const plate = document.createElementNS(SVG, "circle");
+    plate.setAttribute("class", move === view.report.moves[0] ? "plate best" : "plate");
+    plate.setAttribute("cx", x);
+    plate.setAttribute("cy", y);
+    plate.setAttribute("r", size * 0.34);
+    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(overlay === "value" ? part : Math.sqrt(part) * 0.5 + 0.5));
+    const number = document.createElementNS(SVG, "text");
+    number.setAttribute("class", "number free");
+    number.setAttribute("x", x);
+    number.setAttribute("y", y + size * 0.105);
+    number.setAttribute("font-size", size * (words.length > 3 ? 0.22 : 0.3));
+    number.textContent = words;
+    marks.append(plate, number);
+  }
+}
+
+const short = (n) => (n < 1000 ? String(n) : `${(n / 1000).toFixed(1)}k`);
+
+/** From bad to good: rose, sand, green; all light enough for dark writing. */
+function shade(part) {
+  const stops = [[240, 160, 150], [246, 226, 170], [150, 214, 168]];
+  const at = Math.min(1, Math.max(0, part)) * 2;
+  const [a, b] = at < 1 ? [stops[0], stops[1]] : [stops[1], stops[2]];
+  const mixed = a.map((x, i) => Math.round(x + (b[i] - x) * (at % 1 || (at >= 2 ? 1 : 0))));
+  return `rgb(${mixed.join(",")})`;
+}
+
+/** Buttons for moves without cells, and for several with the same. */
+function drawChoices() {
+  const ways = candidates().filter((way) => way.cells.length === path.length);
+  const choices = $("choices");
+  const focused = [...choices.children].indexOf(document.activeElement);
+  choices.hidden = !ways.length;
+  const moves = new Map((analysing && view.report ? view.report.moves : []).map((move) => [move.action, move]));
+  choices.replaceChildren(...ways.map((way) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    const [, words, more] = way.label.match(/^(.*?)(?: \((.*)\))?$/);
+    button.textContent = words;
+    if (more) button.append(Object.assign(document.createElement("small"), { className: "more", textContent: more }));
+    button.dataset.action = way.action;
+    const move = moves.get(way.action);
+    if (move) {
+      const small = document.createElement("small");
+      small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)} %` }[overlay];
+      button.append(small);
+    }
+    if (way.action === view.hint) button.setAttribute("aria-description", "hint"), button.classList.add("main");
+    button.onclick = () => play(way);
+    button.onpointerenter = button.onfocus = () => preview(way);
+    button.onpointerleave = button.onblur = () => preview(null);
+    return button;
+  }));
+  if (focused >= 0) (choices.children[focused] || choices.firstElementChild || $("board")).focus();
+}
+
+function sayWhatToDo() {
+  const words = $("about-cell");
+  if (shown) {
+    words.textContent = touched ? `Tap again to play ${shown.label}` : `${shown.label}: ${shown.changed.length === 1 ? "1 cell changes" : `${shown.changed.length} cells change`}`;
+  } else if (path.length) {
+    words.textContent = `${cellWords(cellOf(path.at(-1)))}. ${nextCells().size ? "Choose a lit square" : "Choose what it does"}, or Escape.`;
+  } else words.textContent = "";
+}
+
+/** Points at a cell: goes on with a move, makes it where it is complete, or begins anew with another piece. */
+function point(name, byTouch = false) {
+  if (!view || !mine() || busy) return;
+  if (!nextCells().has(name)) {
+    const other = path[0] !== name && legalWays().some((way) => way.cells[0] === name);
+    path = [];
+    preview(null);
+    if (!other) return light();
+  }
+  path = [...path, name];
+  const ways = candidates();
+  const complete = ways.filter((way) => way.cells.length === path.length);
+  if (ways.length === 1 && complete.length === 1 && !asks(ways[0])) {
+    path = path.slice(0, -1);
+    if (byTouch && touched !== name) {
+      touched = name;
+      return preview(ways[0]);
+    }
+    return play(ways[0]);
+  }
+  touched = "";
+  light();
+  $("about-cell").scrollIntoView({ block: "nearest" });
+}
+
+/** Whether a move is made by a button, as pointing at its one cell does not say what it does. */
+const asks = (way) => way.cells.length < 2 && way.label !== way.action;
+
+function play(way) {
+  if (busy) return;
+  path = [];
+  preview(null);
+  busy = true; // one move at a time
+  command("move", { action: way.action }).finally(() => (busy = false));
+}
+
+/** The move that a cell would complete. */
+function wayTo(name) {
+  if (!nextCells().has(name)) return null;
+  const ways = candidates().filter((way) => way.cells[path.length] === name);
+  return ways.length === 1 && ways[0].cells.length === path.length + 1 ? ways[0] : null;
+}
+
+/** Shows what a move would change before it is made; null shows the board as it is. */
+async function preview(way) {
+  const mark = ++wanted;
+  if (!way) {
+    touched = "";
+    if (shown) restore();
+    return;
+  }
+  const { id, version } = view;
+  if (!previews.has(way.action)) {
+    await new Promise((done) => setTimeout(done, 50));
+    if (mark !== wanted) return;
+    const query = new URLSearchParams({ version, action: way.action });
+    previews.set(way.action, call("GET", `sessions/${id}/preview?${query}`));
+  }
+  let after;
+  try {
+    after = await previews.get(way.action);
+  } catch {
+    previews.delete(way.action); // the game has gone on; the move itself will say so
+    return;
+  }
+  if (mark !== wanted || !view || view.version !== version) return;
+  if (shown) restore(false);
+  const other = new DOMParser().parseFromString(after.svg, "image/svg+xml");
+  shown = { label: way.label, changed: after.changed, kept: new Map() };
+  for (const name of after.changed) {
+    const [cell, then] = [cellOf(name), other.querySelector(`[data-cell="${CSS.escape(name)}"]`)];
+    if (!cell || !then) continue;
+    for (const mark of then.querySelectorAll(".legal")) mark.remove();
+    shown.kept.set(name, [...cell.childNodes]);
+    cell.replaceChildren(...[...then.childNodes].map((x) => document.importNode(x, true)));
+    cell.classList.add("ghost");
+  }
+  drawMarks();
+  sayWhatToDo();
+}
+
+function restore(draw = true) {
+  for (const [name, nodes] of shown.kept) {
+    const cell = cellOf(name);
+    if (!cell) continue;
+    cell.replaceChildren(...nodes);
+    cell.classList.remove("ghost");
+  }
+  shown = null;
+  if (draw) {
+    drawMarks();
+    sayWhatToDo();
+  }
+}
+
+/** The innermost cell around an element that can be pointed at, or else the innermost cell. */
+function cellAt(element) {
+  const lit = nextCells();
+  let cell = element.closest?.("[data-cell]");
+  const inner = cell;
+  while (cell && !lit.has(cell.dataset.cell)) cell = cell.parentElement?.closest("[data-cell]");
+  return cell || inner;
+}
+
+let pointer = "mouse";
+$("board").addEventListener("pointerdown", (event) => (pointer = event.pointerType));
+$("board").addEventListener("click", (event) => {
+  const cell = cellAt(event.target);
+  if (cell) point(cell.dataset.cell, pointer === "touch" && event.detail > 0);
+});
+$("board").addEventListener("pointerover", (event) => {
+  if (event.pointerType === "touch" || !view) return;
+  const cell = cellAt(event.target);
+  preview(cell ? wayTo(cell.dataset.cell) : null);
+  if (cell && !shown && !path.length) $("about-cell").textContent = cellWords(cell);
+});
+$("board").addEventListener("pointerleave", (event) => {
+  if (event.pointerType !== "touch") preview(null), sayWhatToDo();
+});
+$("board").addEventListener("focusin", (event) => {
+  const name = event.target.dataset?.cell;
+  if (!name || !event.target.matches(":focus-visible")) return;
+  drawMarks();
+  preview(wayTo(name));
+});
+$("board").addEventListener("focusout", () => drawMarks());
+
+const KEYS = { u: "undo", r: "redo", h: "hint", f: "flip", a: "analyse" };
+$("table").addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const cell = document.activeElement.dataset?.cell;
+  const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
+  if (way) {
+    const next = neighbour(cell, way);
+    if (next) {
+      event.preventDefault();
+      svg().querySelectorAll('[tabindex="0"]').forEach((x) => x.setAttribute("tabindex", "-1"));
+      next.setAttribute("tabindex", "0");
+      next.focus();
+    }
+  } else if ((event.key === "Enter" || event.key === " ") && cell) {
+    event.preventDefault();
+    point(cell);
+    if (path.length) neighbour(cell, [0, 0])?.focus();
+  } else if (event.key === "Escape" && path.length) {
+    path = [];
+    preview(null);
+    light();
+  } else if (KEYS[event.key]) {
+    event.preventDefault();
+    const button = $(KEYS[event.key]);
+    if (!button.disabled) button.click();
+  }
+});
+
+/** The nearest cell in a direction that can be pointed at; as the board is seen, flipped or not. */
+function neighbour(name, [dx, dy]) {
+  const open = [...svg().querySelectorAll("[data-cell][tabindex]")];
+  if (!name || !cellOf(name)) return open[0];
+  const middle = (cell) => {
+    const box = cell.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  };
+  const [x, y] = middle(cellOf(name));
+  let best = null;
+  let least = Infinity;
+  for (const cell of open) {
+    const [u, v] = middle(cell);
+    const [along, across] = [(u - x) * dx + (v - y) * dy, Math.abs((u - x) * dy) + Math.abs((v - y) * dx)];
+    const far = dx || dy ? along + 2.5 * across : Math.hypot(u - x, v - y);
+    if (((dx || dy) && along < 2) || cell.dataset.cell === name) continue;
+    if (far < least) [best, least] = [cell, far];
+  }
+  return best;
+}
+
+// Whose turn it is, and what is known of the position
+
+function drawTurn() {
+  const thinking = view.thinking;
+  const moves = thinking && thinking.kind === "move";
+  document.title = view.title;
+  $("title").textContent = view.title;
+  $("rules").textContent = view.rules;
+  let [head, words] = ["", ""];
+  if (view.over) {
+    head = resultWords();
+    words = view.resigned !== null ? `${seat(view.resigned)} resigned.` : view.status !== head ? view.status : `After ${view.ply} moves.`;
+  } else if (view.failure) {
+    head = "That did not work";
+    words = view.failure;
+  } else if (view.paused) {
+    head = `${seat(view.to_move)} to move`;
+    words = "The engine waits for you.";
+  } else if (moves || !person(view.to_move)) {
+    head = thinking?.compiling ? "Getting ready" : `${seat(view.to_move)} is thinking`;
+    words = thinking?.compiling ? "The engine is being compiled, once, which takes a few seconds." : opponentName(view.players[view.to_move]);
+  } else {
+    const cells = view.legal.some((way) => way.cells.length);
+    const several = view.legal.some((way) => way.cells.length > 1);
+    head = yours();
+    words = `${alone() ? `You are ${seat(view.to_move)}: choose` : "Choose"} ${several ? "a lit piece, then where it goes" : cells ? "a lit square" : "a button below the board"}.`;
+    if (view.hint) words = `Hint: ${view.legal.find((way) => way.action === view.hint)?.label || view.hint}.`;
+  }
+  $("turn-title").textContent = head;
+  $("turn-words").textContent = words;
+  $("thinking").hidden = !thinking;
+  if (thinking) {
+    if (thinking.compiling) $("progress").removeAttribute("value");
+    else $("progress").value = thinking.progress;
+    $("stop").textContent = moves ? "Move now" : "Stop";
+    $("progress").setAttribute("aria-label", { move: "Thinking", hint: "Looking for a hint", analysis: "Analysing", review: "Reviewing the game" }[thinking.kind]);
+  }
+  $("resume").hidden = !view.paused;
+  $("undo").disabled = !view.undo;
+  $("redo").disabled = !view.redo;
+  $("hint").disabled = !mine() || !!moves;
+  $("resign").disabled = view.over || !view.players.includes("person");
+  $("analyse").disabled = view.over;
+  $("review").disabled = !view.ply || !!thinking;
+  drawChances();
+}
+
+function drawChances() {
+  const values = view.values.at(-1) || (view.values.length > 1 ? view.values.at(-2) : null);
+  $("chances").hidden = !values || view.over;
+  if (!values || view.over) return;
+  const scores = values.map(share);
+  const sum = scores.reduce((a, b) => a + b, 0) || 1;
+  $("chance-bar").replaceChildren(...scores.map((score, player) => {
+    const part = document.createElement("i");
+    part.style.flexGrow = Math.max(0.001, score / sum);
+    part.style.flexBasis = "0";
+    if (alone() ? person(player) : player === 0) part.className = "mine";
+    return part;
+  }));
+  $("chance-words").textContent = "Chances: " + values.map((x, i) => `${seat(i)} ${percent(x)}`).join(", ");
+}
+
+// Analysis
+
+const budget = () => ({ simulations: Math.min(4096, Math.max(800, 4 * view.limits.simulations)), seconds: 20 });
+const looked = () => view.failure || analysing.version === view.version;
+
+function analyse() {
+  analysing = { version: view.version };
+  command("analyse", budget());
+}
+
+function drawAnalysis() {
+  $("analyse").setAttribute("aria-pressed", String(!!analysing));
+  $("analysis").hidden = !analysing;
+  const report = view.report;
+  if (analysing) {
+    const now = view.thinking?.kind === "analysis" ? "so far " : "";
+    $("verdict").textContent = !report
+      ? view.thinking?.compiling ? "Getting ready…" : "Nothing is known of this position yet."
+      : `${seat(view.to_move)}: ${report.proven ? `proven ${report.proven}` : percent(report.value)}, after ${now}${report.simulations} simulations.`;
+    const moves = report ? report.moves.slice(0, 12) : [];
+    const labels = new Map(view.legal.map((way) => [way.action, way.label]));
+    $("lines").tBodies[0].replaceChildren(...moves.map((move, i) => {
+      const row = document.createElement("tr");
+      const cells = [labels.get(move.action) || move.action, move.proven || (move.visits ? percent(move.value) : "–"), short(move.visits), `${Math.round(move.prior * 100)} %`];
+      row.replaceChildren(...cells.map((words) => Object.assign(document.createElement("td"), { textContent: words })));
+      if (i < 5 && move.line.length > 1) {
+        row.cells[0].append(Object.assign(document.createElement("span"), { className: "line", textContent: move.line.slice(1, 9).join(" ") }));
+      }
+      return row;
+    }));
+  }
+  if (svg() && !shown) drawMarks(), drawChoicesNumbers();
+  drawGraph();
+}
+
+function drawChoicesNumbers() {
+  if (!$("choices").hidden && !$("choices").contains(document.activeElement)) drawChoices();
+}
+
+/** The expected score of each player over the game; of two, of the first. */
+function drawGraph() {
+  const known = view.values.filter(Boolean).length;
+  $("graph").hidden = known < 2;
+  if (known < 2) return;
+  const [width, height, last] = [320, 80, Math.max(1, view.values.length - 1)];
+  const picture = document.createElementNS(SVG, "svg");
+  picture.setAttribute("viewBox", `-2 -4 ${width + 4} ${height + 8}`);
+  picture.setAttribute("role", "img");
+  const line = (points, colour, wide, dashes = "") => {
+    const way = document.createElementNS(SVG, "polyline");
+    way.setAttribute("points", points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "));
+    way.setAttribute("fill", "none");
+    way.style.stroke = colour;
+    way.setAttribute("stroke-width", wide);
+    way.setAttribute("stroke-linejoin", "round");
+    if (dashes) way.setAttribute("stroke-dasharray", dashes);
+    picture.append(way);
+  };
+  const even = height * (1 - 1 / view.seats.length);
+  line([[0, even], [width, even]], "var(--line)", 1.5);
+  const players = view.seats.length === 2 ? [0] : view.seats.map((_, i) => i);
+  for (const player of players) {
+    const points = view.values.flatMap((values, ply) => (values ? [[(ply / last) * width, (1 - share(values[player])) * height]] : []));
+    line(points, player === 0 ? "var(--accent)" : "var(--soft)", 2.5, ["", "7 4", "2 4", "9 3 2 3"][player]);
+    for (const move of view.review || []) {
+      if (move.mark && (players.length === 1 || view.history[move.ply].player === player)) {
+        const values = view.values[move.ply + 1];
+        const dot = document.createElementNS(SVG, "circle");
+        dot.setAttribute("cx", ((move.ply + 1) / last) * width);
+        dot.setAttribute("cy", (1 - share(values[player])) * height);
+        dot.setAttribute("r", 4);
+        dot.style.fill = "var(--bad)";
+        picture.append(dot);
+      }
+    }
+  }
+  const words = players.length === 1 ? `Chances of ${seat(0)}, move by move` : `Chances, move by move: ${view.seats.join(", ")}`;
+  picture.setAttribute("aria-label", `${words}: ${view.values.filter(Boolean).map((values) => percent(values[0])).join(", ")}`);
+  $("curve").replaceChildren(picture);
+  $("curve-words").textContent = words;
+}
+
+// The moves so far, and what they cost
+
+function drawMoves() {
+  $("moves").replaceChildren(...view.history.map((move, ply) => {
+    const item = document.createElement("li");
+    item.append(Object.assign(document.createElement("small"), { textContent: `${ply + 1}` }), Object.assign(document.createElement("b"), { textContent: move.words }));
+    item.title = `${seat(move.player)} played ${move.action}`;
+    if (ply === view.ply - 1) item.className = "now";
+    return item;
+  }));
+  $("moves").scrollTop = 1e6;
+}
+
+function drawReview() {
+  const words = $("review-words");
+  words.hidden = !view.review;
+  if (!view.review) return;
+  const marked = view.review.filter((move) => move.mark);
+  for (const move of view.review) $("moves").children[move.ply]?.classList.toggle(move.mark || "fine", true);
+  words.textContent = marked.length ? "" : "No move lost a tenth of the point or more.";
+  if (!marked.length) return;
+  const list = document.createElement("ul");
+  list.replaceChildren(...marked.map((move) => Object.assign(document.createElement("li"), {
+    textContent: `${move.ply + 1}. ${seat(view.history[move.ply].player)} ${view.history[move.ply].words}: ${move.mark}, ${Math.round(move.drop * 100)} % lost; ${move.best} was better`,
+  })));
+  words.append(list);
+}
+
+// Buttons
+
+for (const word of ["undo", "redo", "hint", "resign", "review", "resume"]) $(word).onclick = () => command(word);
+$("stop").onclick = () => command("stop");
+$("resign").onclick = () => confirm("Resign this game?") && command("resign");
+$("flip").onclick = () => {
+  flipped = !flipped;
+  $("flip").setAttribute("aria-pressed", String(flipped));
+  $("board").classList.toggle("flipped", flipped);
+  drawMarks();
+};
+$("analyse").onclick = () => {
+  if (analysing) {
+    analysing = false;
+    if (view.thinking?.kind === "analysis") command("stop");
+    drawAnalysis();
+    light();
+  } else {
+    analysing = { version: -1 };
+    drawAnalysis();
+    if (mine() && view.thinking?.kind !== "move") analyse();
+  }
+};
+for (const button of $("overlay").children) {
+  button.onclick = () => {
+    overlay = button.dataset.show;
+    for (const other of $("overlay").children) other.setAttribute("aria-pressed", String(other === button));
+    drawMarks();
+    drawChoices();
+  };
+}
+
+const THEMES = { "": "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
+function theme(name) {
+  if (name) document.documentElement.dataset.theme = name;
+  else delete document.documentElement.dataset.theme;
+  $("theme").setAttribute("aria-label", THEMES[name]);
+  $("theme").title = THEMES[name];
+  localStorage.setItem("theme", name);
+}
+$("theme").onclick = () => {
+  const names = Object.keys(THEMES);
+  theme(names[(names.indexOf(document.documentElement.dataset.theme || "") + 1) % names.length]);
+};
+
+// A new game
+
+let games = [];
+const option = (value, words) => Object.assign(document.createElement("option"), { value, textContent: words });
+
+$("new").onclick = async () => {
+  try {
+    games = await call("GET", "games");
+  } catch (error) {
+    return toast(error.message);
+  }
+  $("pick-game").replaceChildren(...games.map((game) => option(game.game, gameWords(game))));
+  $("pick-game").value = view.game;
+  pickGame();
+  $("setup").showModal();
+};
+
+/** The title, and the options where two games share it. */
+function gameWords(game) {
+  const same = games.filter((other) => other.title === game.title).length > 1;
+  return same ? `${game.title} (${game.game})` : game.title;
+}
+
+function pickGame() {
+  const game = games.find((game) => game.game === $("pick-game").value);
+  const same = view.game === game.game;
+  $("pick-opponent").replaceChildren(...game.opponents.map((name) => option(name, opponentName(name))));
+  const others = same ? view.players.filter((name) => name !== "person") : [];
+  const opponent = others[0] || (same && view.players.every((name) => name === "person") ? "person" : game.opponents[0]);
+  if (!game.opponents.includes(opponent)) $("pick-opponent").append(option(opponent, opponentName(opponent)));
+  $("pick-opponent").value = opponent;
+  $("pick-seat").replaceChildren(...game.seats.map((name, i) => option(String(i), i ? name : `${name}, who begins`)), option("none", "Nobody: the engine plays all sides"));
+  $("pick-seat").value = same && others.length ? String(view.players.indexOf("person")).replace("-1", "none") : String(game.begins);
+  for (const [i, item] of [...$("pick-seat").options].entries()) if (i < game.seats.length) item.textContent = game.seats[i] + (i === game.begins ? ", who begins" : "");
+  pickOpponent();
+  fill($("pick-simulations"), [32, 128, 400, 1000, 4000], view.limits.simulations, (n) => `${n} simulations`);
+  fill($("pick-seconds"), [1, 5, 15, 60], view.limits.seconds, (n) => `${n} second${n === 1 ? "" : "s"}`);
+  $("keep").hidden = !same;
+}
+
+function fill(select, numbers, now, words) {
+  const all = [...new Set([...numbers, now])].sort((a, b) => a - b);
+  select.replaceChildren(...all.map((n) => option(String(n), words(n))));
+  select.value = String(now);
+}
+
+const pickOpponent = () => ($("seat-label").hidden = $("pick-opponent").value === "person");
+$("pick-game").onchange = pickGame;
+$("pick-opponent").onchange = pickOpponent;
+$("setup").onclose = () => {
+  const answer = $("setup").returnValue;
+  $("setup").returnValue = "";
+  if (answer !== "start" && answer !== "keep") return;
+  const game = games.find((game) => game.game === $("pick-game").value);
+  const [opponent, chosen] = [$("pick-opponent").value, $("pick-seat").value];
+  const players = game.seats.map((_, i) => (opponent === "person" || String(i) === chosen ? "person" : opponent));
+  const limits = { simulations: Number($("pick-simulations").value), seconds: Number($("pick-seconds").value) };
+  if (answer === "keep") command("players", { players, ...limits });
+  else {
+    analysing = false;
+    open({ game: game.game, players, ...limits });
+  }
+};
+
+// Files and links
+
+$("files").onclick = () => {
+  const text = JSON.stringify(reduced(view.save));
+  const bytes = new TextEncoder().encode(text);
+  $("link").value = `${location.origin}${location.pathname}#play=${btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+  $("share").showModal();
+};
+
+function download(content, name) {
+  const address = URL.createObjectURL(new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
+  Object.assign(document.createElement("a"), { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 1000);
+}
+const fileName = (kind) => `${view.game.split(":")[0].split("/").at(-1)}-${kind}-${view.ply}.json`;
+$("save-game").onclick = () => download(reduced(view.save), fileName("game"));
+$("save-position").onclick = () => download({ game: view.game, start: view.save.position }, fileName("position"));
+$("load").onchange = async () => {
+  const [file] = $("load").files;
+  $("load").value = "";
+  if (!file) return;
+  let saved;
+  try {
+    saved = JSON.parse(await file.text());
+  } catch {
+    return toast("This file holds no JSON.");
+  }
+  if (await open(toRequest(saved))) $("share").close();
+};
+
+/** A saved game, or the bare record of a position of this one. */
+function toRequest(saved) {
+  const known = saved && typeof saved === "object" && (saved.actions || saved.start);
+  const request = known ? reduced({ game: view?.game, ...saved }) : { game: view?.game, start: saved };
+  return request.game === view?.game && view ? { ...request, players: view.players, ...view.limits } : request;
+}
+
+$("copy").onclick = async () => {
+  $("link").select();
+  try {
+    await navigator.clipboard.writeText($("link").value);
+    toast("The link is copied.");
+  } catch {
+    toast("Copy the link that is selected.");
+  }
+};
+
+// Beginning
+
+async function begin() {
+  theme(localStorage.getItem("theme") in THEMES ? localStorage.getItem("theme") : "");
+  const link = location.hash.match(/^#play=([\w-]+)$/);
+  if (link) {
+    history.replaceState(null, "", location.pathname);
+    try {
+      const bytes = Uint8Array.from(atob(link[1].replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
+      if (await open(reduced(JSON.parse(new TextDecoder().decode(bytes))))) return;
+    } catch {
+      toast("This link holds no game.");
+    }
+  }
+  const id = sessionStorage.getItem("id");
+  if (id) {
+    try {
+      return take(await call("GET", `sessions/${id}`));
+    } catch {
+      if (await again(), view) return;
+    }
+  }
+  await open({});
+}
+window.addEventListener("hashchange", () => location.hash.startsWith("#play=") && begin());
+document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && view && !view.thinking && refresh());
+begin();

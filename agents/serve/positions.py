@@ -1,0 +1,113 @@
+"""A position as people see it: its picture, what is legal and how to point at it, what a move changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import string
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from envs.game import Game
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How to make a legal move: the cells to point at in turn, and the words on its button."""
+
+    action: str
+    cells: tuple[str, ...]
+    label: str
+
+    @property
+    def words(self) -> str:
+        """The move in a list: its label in short, with its cell where that does not say which."""
+        short = re.sub(r" \(.*\)$", "", self.label)
+        told = self.label == self.action or all(cell in short for cell in self.cells)
+        return short if told else f"{self.cells[0]} {short.lower()}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Position:
+    """A position on the host, with what the rules say of it."""
+
+    game: Game
+    state: Any
+    over: bool
+    player: int
+    rewards: tuple[float, ...]
+    legal: tuple[int, ...]  # action codes
+
+    @functools.cached_property
+    def svg(self) -> str:
+        return self.game.svg(self.state)
+
+    @property
+    def status(self) -> str:
+        """What the picture's title says, without the name of the game."""
+        title = re.search(r"<title>(.*?)</title>", self.svg)
+        return title[1].partition(", ")[2] if title else ""
+
+    @functools.cached_property
+    def ways(self) -> tuple[Way, ...]:
+        return tuple(way(self.game, action) for action in self.legal)
+
+    @functools.cached_property
+    def picture(self) -> dict[str, str]:
+        """What is in each cell that holds no other, as text to compare; without marks of legal cells."""
+        return dict(_cells(ElementTree.fromstring(self.svg)))
+
+    def after(self, action: int) -> Position:
+        return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
+
+
+def way(game: Game, action: int) -> Way:
+    cells, label = game.cells or (lambda action: ()), game.label or game.action_name
+    return Way(game.action_name(action), cells(action), label(action))
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(game: Game) -> tuple[Any, Any]:
+    facts = jax.jit(lambda s: (game.over(s), game.player(s), game.rewards(s), game.mask(s)))
+    return facts, jax.jit(game.step)
+
+
+def look_at(game: Game, state: Any) -> Position:
+    over, player, rewards, mask = jax.device_get(_compiled(game)[0](state))
+    legal = tuple(np.flatnonzero(mask).tolist())
+    return Position(game, state, bool(over), int(player), tuple(map(float, rewards)), legal)
+
+
+def changed(before: Position, after: Position) -> list[str]:
+    """Names of the cells that look different."""
+    return [name for name, there in after.picture.items() if before.picture.get(name) != there]
+
+
+def _cells(root: ElementTree.Element) -> Iterator[tuple[str, str]]:
+    for group in root.iter(f"{SVG}g"):
+        name = group.get("data-cell")
+        if name is None or any(below.get("data-cell") for below in group.iter(f"{SVG}g") if below is not group):
+            continue
+        for mark in [x for x in group if "legal" in (x.get("class") or "")]:
+            group.remove(mark)
+        title = group.find(f"{SVG}title")  # where a picture has words they say what is there, whatever its ring
+        said = None if title is None else title.text
+        yield name, said or ElementTree.tostring(group, encoding="unicode")
+
+
+def titles(game: Game) -> tuple[str, str]:
+    """Name and rules of a game, for people."""
+    title, colon, rules = game.about.partition(": ")
+    return (title, rules[:1].upper() + rules[1:]) if colon else (game.about or game.name.partition(":")[0], "")
+
+
+def seats(game: Game) -> tuple[str, ...]:
+    """What the players are called."""
+    return game.seats or tuple(string.ascii_uppercase[: game.num_players])

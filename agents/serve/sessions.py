@@ -1,0 +1,606 @@
+"""Games in progress. Each session is apart: it has an id that nobody guesses, a lock, and a version that every change
+counts up, so that of two moves made at once one is refused and none is lost."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import re
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import envs
+from agents import checkpoint, models
+from agents.serve.options import UNTRAINED, Options, opponent
+from agents.serve.positions import changed, look_at, seats, titles, way
+from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
+from envs.game import Game
+
+PERSON = "person"
+FORMAT = "ripzero game 1"
+MOST_SESSIONS = 500
+OLDEST = 24 * 3600.0  # seconds without a call after which a session is forgotten
+MOST_SECONDS = 60.0
+MOST_UCT = 10_000
+REVIEW_SHARE = 0.5  # of the simulations for a move, for each position of a review
+MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
+
+
+class Refused(Exception):
+    """An answer with an HTTP status: what was asked for is not possible, the message says why."""
+
+    def __init__(self, status: int, message: str):
+        super().__init__(message)
+        self.status = status
+
+
+# What can be played, and against whom
+
+
+@dataclasses.dataclass(frozen=True)
+class House:
+    """What a server offers: games by name, and the thinker for all of them."""
+
+    options: Options
+    own: Game  # that of the command line
+    thinker: Thinker
+
+    def game(self, name: Any) -> Game:
+        """A game that a browser asks for: that of the command line, or one of the registry with its usual options."""
+        if name in (self.options.env, self.own.name):
+            return self.own
+        plain = name.partition(":")[0] if isinstance(name, str) else ""
+        if plain in envs.list() and name in (plain, envs.make(plain).name):
+            return envs.make(plain)
+        raise Refused(400, f"game: this server plays {', '.join(dict.fromkeys((self.own.name, *envs.list())))}")
+
+    def opponents(self, game: Game) -> list[str]:
+        """Players that can be chosen by name, the default first; networks are those named on the command line, under
+        runs/ and in models/."""
+        found = [*([opponent(self.options, game)] if game is self.own else []), models.shipped(game), *_runs(game.name)]
+        found += [UNTRAINED, "uct:100", "uct:2000"]
+        if game.evaluate is not None and game.num_players == 2:
+            found.append("greedy")
+        found += ["random", PERSON]
+        return list(dict.fromkeys(name for name in found if name))
+
+    def player(self, game: Game, name: Any) -> str:
+        """A player that a browser asks for, if it may have it."""
+        if isinstance(name, str):
+            number = re.fullmatch(r"uct:([1-9]\d{0,5})", name)
+            if name in self.opponents(game) or (number and int(number[1]) <= MOST_UCT):
+                return name
+        known = ", ".join(self.opponents(game))
+        raise Refused(400, f"player: want uct:N with N up to {MOST_UCT}, or one of {known}")
+
+    def analyst(self, game: Game) -> str:
+        """Who analyses: a network where there is one, else MCTS."""
+        own = [name for name in self.opponents(game) if name != PERSON and searches(name)]
+        return next((name for name in own if not name.startswith("uct")), UNTRAINED)
+
+
+@functools.lru_cache(maxsize=256)
+def _game_of(folder: str, changed_at: float) -> str | None:
+    del changed_at  # only so that a run that has gone on is looked at again
+    try:
+        return models.about(models.find(Path(folder)))["config"].env
+    except (ValueError, OSError, KeyError):
+        return None  # a folder that is no run, or one that has not saved yet
+
+
+def _runs(name: str) -> list[str]:
+    """Runs of a game under runs/, the newest first."""
+    folders = [path for path in Path("runs").glob("*") if checkpoint.numbered(path / "networks")]
+    times = {str(path): (path / "networks").stat().st_mtime for path in folders}
+    newest = sorted(times, key=lambda folder: times[folder], reverse=True)[:20]
+    return [folder for folder in newest if _game_of(folder, times[folder]) == name]
+
+
+def engine_of(player: str, simulations: int) -> tuple[str, int]:
+    """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the network
+    alone, does not search."""
+    if player.startswith("uct:"):
+        return "uct", int(player.removeprefix("uct:"))
+    folder, at, number = player.rpartition("@")
+    return (folder, int(number)) if at and number != "0" else (player, simulations)
+
+
+# Sessions
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """What a search may take."""
+
+    simulations: int
+    seconds: float
+
+
+class Session:
+    """One game, with what was thought about it. Every public method takes the lock."""
+
+    def __init__(self, house: House, game: Game, players: list[str], limits: Limits, start: dict[str, Any] | None):
+        self.id, self.version, self.used = secrets.token_urlsafe(18), 0, time.monotonic()
+        self.house, self.game, self.players, self.limits, self.start = house, game, players, limits, start
+        self.lock = threading.RLock()
+        self.positions = [look_at(game, game.init() if start is None else game.from_record(start))]
+        self.actions: list[int] = []
+        self.undone: list[int] = []
+        self.resigned: int | None = None
+        self.paused = False
+        self.job: Job | None = None  # of the player to move, of a hint or an analysis
+        self.kind = ""  # of that job: move, hint, analysis or review
+        self.failure = ""
+        self.hint = ""
+        self.reports: dict[int, dict[str, Any]] = {}  # by ply, the longest look at each position
+        self.review: Review | None = None
+
+    # What a page asks
+
+    def view(self, version: int | None = None) -> dict[str, Any]:
+        """All that a page shows; only what changes without a move where `version` is the present one."""
+        with self.lock:
+            self.used = time.monotonic()
+            return self._news() if version == self.version else self._all() | self._news()
+
+    def preview(self, version: Any, action: Any) -> dict[str, Any]:
+        """The picture after a move, and the cells that it changes."""
+        with self.lock:
+            self._current(version)
+            now = self.positions[-1]
+            after = now.after(self._legal(action))
+            return {"action": action, "svg": after.svg, "changed": changed(now, after), "status": after.status}
+
+    def save(self) -> dict[str, Any]:
+        """The whole game, as `Sessions.load` takes it."""
+        with self.lock:
+            names = [self.game.action_name(a) for a in self.actions]
+            saved: dict[str, Any] = {"format": FORMAT, "game": self.game.name, "actions": names}
+            if self.start is not None:
+                saved["start"] = self.start
+            if self.resigned is not None:
+                saved["resigned"] = self.resigned
+            return saved | {"position": self.game.to_record(self.positions[-1].state)}
+
+    # Commands; each takes the version that it is meant for
+
+    def move(self, version: Any, action: Any) -> None:
+        with self.lock:
+            self._current(version)
+            if self.over:
+                raise Refused(409, "the game is over")
+            if self.players[self.positions[-1].player] != PERSON:
+                raise Refused(409, "it is not your turn")
+            self._play(self._legal(action))
+
+    def undo(self, version: Any) -> None:
+        """Back to the last position with a person to move; where none plays, one move back."""
+        with self.lock:
+            self._current(version)
+            if self.resigned is not None:
+                self.resigned = None
+            elif not self.actions:
+                raise Refused(409, "there is nothing to take back")
+            else:
+                self._step_back()
+                while self.actions and PERSON in self.players and not self._persons_turn():
+                    self._step_back()
+            self._changed(go_on=False)
+
+    def redo(self, version: Any) -> None:
+        with self.lock:
+            self._current(version)
+            if not self.undone:
+                raise Refused(409, "there is nothing to make again")
+            self._append(self.undone.pop())
+            while self.undone and PERSON in self.players and not self._persons_turn():
+                self._append(self.undone.pop())
+            self._changed(go_on=False)
+
+    def resume(self, version: Any) -> None:
+        """Lets the engine move that stands still since a move was taken back."""
+        with self.lock:
+            self._current(version)
+            self._changed()
+
+    def resign(self, version: Any) -> None:
+        with self.lock:
+            self._current(version)
+            if self.over:
+                raise Refused(409, "the game is over")
+            player = self.positions[-1].player
+            people = [i for i, name in enumerate(self.players) if name == PERSON]
+            if not people:
+                raise Refused(409, "nobody plays who could resign")
+            self.resigned = player if player in people else people[0]
+            self._changed()
+
+    def seat(self, version: Any, players: list[str], limits: Limits) -> None:
+        """Other players or limits in the same game."""
+        with self.lock:
+            self._current(version)
+            self.players, self.limits = players, limits
+            self._changed()
+
+    def analyse(self, version: Any, kind: str, limits: Limits) -> None:
+        """Looks at the position, for a hint or for its own sake; what is thought is kept."""
+        with self.lock:
+            self._current(version)
+            self._free()
+            if self.positions[-1].over:
+                raise Refused(409, "the game is over")
+            player, _ = engine_of(self.house.analyst(self.game), 0)
+            self._think(kind, player, limits.simulations, limits.seconds, reports=kind == "analysis")
+
+    def look_back(self, version: Any) -> None:
+        """Reviews the whole game: all its positions are searched side by side."""
+        with self.lock:
+            self._current(version)
+            self._free()
+            if not self.actions:
+                raise Refused(409, "there is no move to review yet")
+            self._drop()
+            self.review = Review(self)
+
+    def stop(self) -> None:
+        """Whatever is thought about is answered with what is known now."""
+        with self.lock:
+            if self.job is not None:
+                self.job.stopped = True
+            if self.review is not None and not self.review.ended:
+                self.review.stop()
+
+    def close(self) -> None:
+        with self.lock:
+            self.version += 1
+            self._drop()
+
+    # Within
+
+    @property
+    def over(self) -> bool:
+        return self.positions[-1].over or self.resigned is not None
+
+    def _persons_turn(self) -> bool:
+        return self.players[self.positions[-1].player] == PERSON
+
+    def _current(self, version: Any) -> None:
+        self.used = time.monotonic()
+        if isinstance(version, bool) or not isinstance(version, int):
+            raise Refused(400, "version: want the whole number of the position that this is meant for")
+        if version != self.version:
+            raise Refused(409, "the game has gone on meanwhile; this page shows an earlier position")
+
+    def _legal(self, action: Any) -> int:
+        if not isinstance(action, str) or len(action) > 40:
+            raise Refused(400, "action: want the name of a move")
+        try:
+            code = self.game.parse_action(action)
+        except ValueError as error:
+            raise Refused(400, f"action: {error}") from None
+        if code not in self.positions[-1].legal:
+            raise Refused(400, f"action: {self.game.action_name(code)} is not legal here")
+        return code
+
+    def _free(self) -> None:
+        if self.kind == "move" and self.job is not None:
+            raise Refused(409, "the other player is thinking")
+
+    def _append(self, action: int) -> None:
+        self.positions.append(self.positions[-1].after(action))
+        self.actions.append(action)
+
+    def _step_back(self) -> None:
+        self.undone.append(self.actions.pop())
+        self.positions.pop()
+        self.reports = {ply: report for ply, report in self.reports.items() if ply <= len(self.actions)}
+
+    def _play(self, action: int) -> None:
+        if self.undone and self.undone[-1] == action:
+            self.undone.pop()
+        else:
+            self.undone = []
+        self._append(action)
+        self._changed()
+
+    def _changed(self, go_on: bool = True) -> None:
+        """Counts the version up, drops what is thought of the position before, and lets an engine begin."""
+        self.version += 1
+        self._drop()
+        self.hint, self.failure, self.review = "", "", None
+        position = self.positions[-1]
+        self.paused = not go_on and not self.over and not self._persons_turn()
+        if not self.over and not self._persons_turn() and not self.paused:
+            player, simulations = engine_of(self.players[position.player], self.limits.simulations)
+            self._think("move", player, simulations, self.limits.seconds, reports=True)
+
+    def _drop(self) -> None:
+        if self.job is not None:
+            self.job.dropped = True
+        if self.review is not None:
+            self.review.drop()
+        self.job, self.kind = None, ""
+
+    def _think(self, kind: str, player: str, simulations: int, seconds: float, reports: bool) -> None:
+        self._drop()
+        done = functools.partial(self._thought, self.version, kind)
+        state, plies = self.positions[-1].state, len(self.actions)
+        self.kind, self.failure = kind, ""
+        self.job = Job(self.game, player, state, plies, simulations, seconds, done, reports)
+        self.house.thinker.submit(self.job)
+
+    def _thought(self, version: int, kind: str, job: Job) -> None:
+        with self.lock:
+            if version != self.version or job is not self.job:
+                return  # the game has gone on, or another search was asked for
+            self.job, self.kind, self.failure = None, "", job.error
+            if job.error:
+                self.paused = kind == "move"
+                return
+            self.keep(len(self.actions), job.report)
+            if kind == "hint":
+                self.hint = self.game.action_name(job.choice)
+            if kind == "move":
+                self._play(job.choice)
+
+    def keep(self, ply: int, report: dict[str, Any] | None) -> None:
+        """Remembers the longest look at a position."""
+        known = self.reports.get(ply)
+        if report is not None and (known is None or report["simulations"] >= known["simulations"]):
+            self.reports[ply] = report
+
+    def values(self, ply: int) -> list[float] | None:
+        """Value of a position for every player, from its end or from the longest look at it."""
+        if ply == len(self.actions) and self.over:
+            return self._result()
+        report = self.reports.get(ply)
+        return None if report is None else report["values"]
+
+    def _result(self) -> list[float]:
+        if self.resigned is None:
+            return list(self.positions[-1].rewards)
+        n = self.game.num_players
+        return [-1.0 if i == self.resigned else 1 / (n - 1) for i in range(n)]
+
+    def _all(self) -> dict[str, Any]:
+        game, now = self.game, self.positions[-1]
+        title, rules = titles(game)
+        movers = [position.player for position in self.positions]
+        last = None
+        if self.actions:
+            before = self.positions[-2]
+            made = way(game, self.actions[-1])
+            last = {"action": made.action, "cells": made.cells, "changed": changed(before, now)}
+        return {
+            "game": game.name,
+            "title": title,
+            "rules": rules,
+            "seats": seats(game),
+            "players": self.players,
+            "limits": dataclasses.asdict(self.limits),
+            "ply": len(self.actions),
+            "to_move": now.player,
+            "over": self.over,
+            "result": self._result() if self.over else None,
+            "resigned": self.resigned,
+            "status": now.status,
+            "svg": now.svg,
+            "legal": [] if self.over else [dataclasses.asdict(one) for one in now.ways],
+            "history": [
+                {"action": game.action_name(a), "words": way(game, a).words, "player": player}
+                for a, player in zip(self.actions, movers, strict=False)
+            ],
+            "last": last,
+            "undo": bool(self.actions) or self.resigned is not None,
+            "redo": bool(self.undone),
+            "save": self.save(),
+        }
+
+    def _news(self) -> dict[str, Any]:
+        job, ply = self.job, len(self.actions)
+        thinking = None
+        if job is not None:
+            engine = self.game.name, job.player
+            thinking = {
+                "kind": self.kind,
+                "progress": round(job.progress, 3),
+                "simulations": job.simulated,
+                "compiling": engine not in self.house.thinker.ready,
+            }
+        elif self.review is not None and not self.review.ended:
+            thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
+        live = job.report if job is not None else None
+        return {
+            "id": self.id,
+            "version": self.version,
+            "thinking": thinking,
+            "paused": self.paused,
+            "failure": self.failure,
+            "hint": self.hint,
+            "report": live or self.reports.get(ply),
+            "before": self.reports.get(ply - 1),  # what was thought before the last move
+            "values": [self.values(i) for i in range(ply + 1)],
+            "review": self.review.result if self.review is not None else None,
+        }
+
+
+class Review:
+    """A look at every position of a game, and what each move cost."""
+
+    def __init__(self, session: Session):
+        self.session, self.version = session, session.version
+        player, _ = engine_of(session.house.analyst(session.game), 0)
+        simulations = max(1, int(session.limits.simulations * REVIEW_SHARE))
+        plies = [i for i, position in enumerate(session.positions) if not position.over]
+        self.left = len(plies)
+        self.jobs = [
+            Job(
+                session.game, player, session.positions[i].state, i, simulations, MOST_SECONDS,
+                functools.partial(self._done, i),
+            )
+            for i in plies
+        ]  # fmt: skip
+        self.result: list[dict[str, Any]] | None = None
+        self.failure = ""
+        for job in self.jobs:
+            session.house.thinker.submit(job)
+
+    @property
+    def ended(self) -> bool:
+        return self.left == 0
+
+    @property
+    def progress(self) -> float:
+        return round(1 - self.left / max(len(self.jobs), 1), 3)
+
+    def stop(self) -> None:
+        for job in self.jobs:
+            job.stopped = True
+
+    def drop(self) -> None:
+        for job in self.jobs:
+            job.dropped = True
+        self.left = 0
+
+    def _done(self, ply: int, job: Job) -> None:
+        session = self.session
+        with session.lock:
+            if session.review is not self or session.version != self.version:
+                return
+            self.left -= 1
+            session.failure = session.failure or job.error
+            session.keep(ply, job.report)
+            if self.ended and not session.failure:
+                self.result = list(self._moves())
+
+    def _moves(self) -> Iterator[dict[str, Any]]:
+        """What every move cost: the expected share of the point, 0 to 1, that the mover had before it less the one
+        after it. Where n play the winner has value 1 and each other -1 / (n - 1)."""
+        session = self.session
+        point = 1 - 1 / session.game.num_players
+        for ply, action in enumerate(session.actions):
+            mover = session.positions[ply].player
+            report, before, after = session.reports[ply], session.values(ply), session.values(ply + 1)
+            assert before is not None and after is not None
+            best, name = report["moves"][0]["action"], session.game.action_name(action)
+            drop = 0.0 if best == name else max(0.0, before[mover] - after[mover]) * point
+            mark = next((word for least, word in MARKS if drop >= least), "")
+            yield {"ply": ply, "action": name, "drop": round(drop, 3), "mark": mark, "best": best}
+
+
+class Sessions:
+    """All games of a server: bounded in number and age."""
+
+    def __init__(self, house: House):
+        self.house = house
+        self._sessions: dict[str, Session] = {}
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def get(self, name: str) -> Session:
+        session = self._sessions.get(name)
+        if session is None:
+            raise Refused(404, "no such game; it was closed, or the server has started anew")
+        return session
+
+    def create(self, request: dict[str, Any]) -> Session:
+        """A new game, or one that was saved: `game`, and perhaps `players`, `simulations`, `seconds`, and `start`, a
+        position, `actions` and `resigned` of a saved one."""
+        game = self.house.game(request.get("game"))
+        start, actions, resigned = request.get("start"), request.get("actions", []), request.get("resigned")
+        if not isinstance(actions, list) or len(actions) > game.max_plies:
+            raise Refused(400, f"actions: want a list of at most {game.max_plies} moves")
+        players, limits = self.players(game, request), self.limits(request)
+        try:
+            session = Session(self.house, game, players, limits, start)
+        except ValueError as error:
+            raise Refused(400, f"position: {error}") from None
+        except (
+            TypeError,
+            KeyError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ):  # a game of one's own that does not look closely
+            raise Refused(400, "position: this is no record of this game") from None
+        for i, action in enumerate(actions):
+            try:
+                session._append(session._legal(action))
+            except Refused as refused:
+                raise Refused(400, f"move {i + 1}: {refused}") from None
+        if resigned is not None:
+            if isinstance(resigned, bool) or resigned not in range(game.num_players) or session.over:
+                raise Refused(400, "resigned: want the number of a player, in a game that is not over")
+            session.resigned = resigned
+        with self._lock:
+            self._forget()
+            self._sessions[session.id] = session
+        with session.lock:
+            session._changed(go_on=not actions)  # whoever loads a game may want to look at it first
+        return session
+
+    def players(self, game: Game, request: dict[str, Any]) -> list[str]:
+        """Players by seat; by default a person, who begins, against the best opponent there is."""
+        players = request.get("players")
+        if players is None:  # a newcomer begins
+            begins = look_at(game, game.init()).player
+            players = [PERSON if i == begins else self.house.opponents(game)[0] for i in range(game.num_players)]
+        if not isinstance(players, list) or len(players) != game.num_players:
+            raise Refused(400, f"players: want a list of {game.num_players}")
+        return [self.house.player(game, name) for name in players]
+
+    def limits(self, request: dict[str, Any]) -> Limits:
+        options = self.house.options
+        simulations = request.get("simulations", options.num_simulations)
+        seconds = request.get("seconds", options.seconds)
+        most = max(MOST_SIMULATIONS, options.num_simulations)
+        if isinstance(simulations, bool) or not isinstance(simulations, int) or not 1 <= simulations <= most:
+            raise Refused(400, f"simulations: want a whole number from 1 to {most}")
+        longest = max(MOST_SECONDS, options.seconds)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= longest:
+            raise Refused(400, f"seconds: want a number from 0.1 to {longest:g}")
+        return Limits(simulations, float(seconds))
+
+    def remove(self, name: str) -> None:
+        self.get(name).close()
+        with self._lock:
+            self._sessions.pop(name, None)
+
+    def _forget(self) -> None:
+        """Makes room: sessions that are too old go, and where there are too many the one that rested longest."""
+        now = time.monotonic()
+        by_age = sorted(self._sessions.values(), key=lambda session: session.used)
+        many = len(by_age) - MOST_SESSIONS + 1
+        for i, session in enumerate(by_age):
+            if i < many or now - session.used > OLDEST:
+                session.close()
+                del self._sessions[session.id]
+
+
+COMMANDS: dict[str, Callable[[Sessions, Session, dict[str, Any]], object]] = {
+    "move": lambda all_, one, said: one.move(said.get("version"), said.get("action")),
+    "undo": lambda all_, one, said: one.undo(said.get("version")),
+    "redo": lambda all_, one, said: one.redo(said.get("version")),
+    "resume": lambda all_, one, said: one.resume(said.get("version")),
+    "resign": lambda all_, one, said: one.resign(said.get("version")),
+    "players": lambda all_, one, said: one.seat(said.get("version"), all_.players(one.game, said), all_.limits(said)),
+    "hint": lambda all_, one, said: one.analyse(said.get("version"), "hint", one.limits),
+    "analyse": lambda all_, one, said: one.analyse(said.get("version"), "analysis", all_.limits(said)),
+    "review": lambda all_, one, said: one.look_back(said.get("version")),
+    "stop": lambda all_, one, said: one.stop(),
+}
+
+
+def finite(text: str) -> float:
+    """A number of JSON that is one; NaN and infinities are not."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no number of JSON")
+    return number

@@ -1,0 +1,128 @@
+"""Games of Go as SGF, the format that other programs read and write, through sgfmill.
+
+The main line is read, without comments and variations. Handicap is what its set-up stones say; nothing is added to the
+score for it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from sgfmill import sgf
+from sgfmill.sgf import Tree_node
+
+from envs import go
+from envs.game import Game
+
+LARGEST_FILE = 2**20  # bytes
+COLOURS = "bw"  # by player
+
+
+@dataclasses.dataclass(frozen=True)
+class Kifu:
+    """What an SGF file says of a game."""
+
+    size: int
+    komi: float | None
+    stones: tuple[frozenset[int], frozenset[int]]  # points set up for Black and White
+    first: int  # player to move
+    moves: tuple[tuple[int, int], ...]  # player and action; one may move twice in a row
+
+
+def read(data: bytes) -> Kifu:
+    """The first game of a file.
+
+    Raises:
+        ValueError: no SGF, a board that we do not have, or stones set up in the middle of the game.
+    """
+    if len(data) > LARGEST_FILE:
+        raise ValueError(f"SGF: a file has at most {LARGEST_FILE} bytes")
+    try:
+        game = sgf.Sgf_game.from_bytes(data)
+        size, root = game.get_size(), game.get_root()
+        if not go.SMALLEST <= size <= go.LARGEST:
+            raise ValueError(f"a board of {size} lines; known are {go.SMALLEST} to {go.LARGEST}")
+        komi = root.get("KM") if root.has_property("KM") else None
+        black, white, _ = root.get_setup_stones()
+        moves = tuple(move for node in game.get_main_sequence() if (move := _move(node, size, node is root)))
+        first = COLOURS.index(root.get("PL")) if root.has_property("PL") else moves[0][0] if moves else 0
+    except (ValueError, KeyError, RecursionError) as error:
+        raise ValueError(f"SGF: {error}") from None
+    number = lambda points: frozenset((size - 1 - row) * size + col for row, col in points)
+    return Kifu(size, komi, (number(black), number(white)), first, moves)
+
+
+def _move(node: Tree_node, size: int, is_root: bool) -> tuple[int, int] | None:
+    if node.has_setup_stones() and not is_root:
+        raise ValueError("stones are set up in the middle of the game")
+    colour, point = node.get_move()
+    if colour is None:
+        return None
+    return COLOURS.index(colour), size * size if point is None else (size - 1 - point[0]) * size + point[1]
+
+
+def set_up(game: Game, stones: tuple[frozenset[int], frozenset[int]], first: int) -> Any:
+    """The position with these stones and nothing before it, `first` being the player to move.
+
+    Raises:
+        ValueError: one that cannot occur.
+    """
+    record = game.to_record(game.init())
+    board = [(p in stones[0]) - (p in stones[1]) for p in range(record["size"] ** 2)]
+    if not any(board) and first == 0:
+        return game.init()
+    kept = {name: record[name] for name in ("size", "komi", "ko")}
+    return game.from_record(kept | {"board": board, "to_move": 1 - 2 * first})
+
+
+def begin(game: Game, data: bytes) -> tuple[Any, list[str]]:
+    """The first position of a file and the names of its moves, not yet replayed.
+
+    Raises:
+        ValueError: no SGF, or a game on another board, with another komi, or in which a player moves twice in a row.
+    """
+    if not game.name.startswith("go:"):
+        raise ValueError("SGF is for games of Go; save with another name than .sgf")
+    kifu, own = read(data), game.to_record(game.init())
+    komi = own["komi"] if kifu.komi is None else kifu.komi
+    if (kifu.size, komi) != (own["size"], own["komi"]):
+        raise ValueError(f"this game is one of --env=go:size={kifu.size},komi={komi:g}, not of {game.name}")
+    wrong = next((i for i, (player, _) in enumerate(kifu.moves) if player != (kifu.first + i) % 2), None)
+    if wrong is not None:
+        raise ValueError(f"SGF: at move {wrong + 1} it is not the turn of {('Black', 'White')[kifu.moves[wrong][0]]}")
+    return set_up(game, kifu.stones, kifu.first), [game.action_name(action) for _, action in kifu.moves]
+
+
+def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | None = None) -> str:
+    """A game as the text of a file: `moves` as in `Kifu`, and the result as `B+3.5` where there is one.
+
+    Raises:
+        ValueError: a game other than Go.
+    """
+    if not game.name.startswith("go:"):
+        raise ValueError("SGF is for games of Go; save with another name than .sgf")
+    record = game.to_record(start)
+    size, board = record["size"], record["board"]
+    place = lambda p: (size - 1 - p // size, p % size)
+    file = sgf.Sgf_game(size=size, encoding="UTF-8")
+    root = file.get_root()
+    root.set("KM", record["komi"])
+    root.set("RU", "Chinese")
+    root.set("AP", ("ripzero", "1"))
+    if result is not None:
+        root.set("RE", result)
+    black, white = ({place(p) for p, cell in enumerate(board) if cell == colour} for colour in (1, -1))
+    if black or white or record["to_move"] == -1:
+        root.set_setup_stones(black, white)
+        root.set("PL", COLOURS[record["to_move"] == -1])
+    for player, action in moves:
+        file.extend_main_sequence().set_move(COLOURS[player], None if action == size * size else place(action))
+    return file.serialise().decode()
+
+
+def score(state: Any, komi: float) -> str:
+    """The result of a position as it stands, all stones alive: `B+3.5`, `W+0.5` or `0`."""
+    black, white = (int(x) for x in go.area(getattr(state, "now", state)))
+    margin = black - white - komi
+    return f"{'B' if margin > 0 else 'W'}+{abs(margin):g}" if margin else "0"

@@ -1,0 +1,312 @@
+"""A game in the terminal: moves by name and a few commands, from a keyboard or through a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import re
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import envs
+from agents import models
+from agents.players import game_of
+from agents.serve import options as settings
+from agents.serve.mind import Mind, Mover, make_mover, words
+from agents.serve.options import Options
+from envs import saved
+from envs.game import Game
+
+PEOPLE = "person"
+LABELS = re.compile(r"\s*(\d+|[A-Za-z])(\s+(\d+|[A-Za-z]))+\s*")  # a line that may be the names of the columns
+STYLES = {
+    r"(?<!\S)[AX](?!\S)|(?<!\S)Q(?!\S)|(?<!\S)[PSKNRBQ]\d+/\S+": "bold cyan",  # first player
+    r"(?<!\S)[BO](?!\S)|(?<!\S)[a-z]\d+/\S+": "bold red",
+    r"(?<!\S)C(?!\S)": "bold blue",
+    r"(?<!\S)D(?!\S)": "bold yellow",
+    r"(?<!\S)\*(?!\S)": "green",
+    r"(?<!\S)\+\w*": "magenta",
+    r"(?<!\S)[#.](?!\S)|^\s*\d+(?=\s)|(?<=\S\s)\s*\d+$": "bright_black",
+}
+
+
+def coloured(picture: str) -> Text:
+    """A text picture of a position: the players' pieces in their colours, what is nobody's in grey."""
+    text = Text()
+    for line in picture.split("\n"):
+        part = Text(line)
+        if _names_columns(line):
+            part.stylize("bright_black")
+        else:
+            for pattern, style in STYLES.items():
+                part.highlight_regex(pattern, style)
+        text.append_text(part).append("\n")
+    text.rstrip()
+    return text
+
+
+def _names_columns(line: str) -> bool:
+    """Whether a line holds letters or numbers in their order, as below and above boards."""
+    names = line.split()
+    if not LABELS.fullmatch(line):
+        return False
+    keys = [int(name) if name.isdigit() else ord(name) for name in names if name.isdigit() == names[0].isdigit()]
+    return len(keys) == len(names) and keys == sorted(set(keys))
+
+
+class Sitting:
+    """One game after another at a terminal."""
+
+    def __init__(self, options: Options, game: Game, console: Console):
+        self.options, self.game, self.console = options, game, console
+        self.spec = settings.opponent(options, game)
+        self.name = "/".join(Path(self.spec).parts[-2:])
+        if not 0 <= options.seat <= game.num_players:
+            raise ValueError(f"--seat must be from 1 to {game.num_players}, or 0 to look on, not {options.seat}")
+        self.mover: Mover | None = None
+        if self.spec != PEOPLE:
+            self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds)
+        self.mind: Mind | None = None  # made when it is asked for a hint
+        self.mask, self.move = saved.compiled(game)
+        self.begin(game.init(), [])
+
+    def begin(self, start: Any, names: list[str]) -> None:
+        self.states, self.actions = saved.replay(self.game, start, names)
+
+    @property
+    def state(self) -> Any:
+        return self.states[-1]
+
+    @property
+    def over(self) -> bool:
+        return not self.mask(self.state).any()
+
+    def of_a_person(self, state: Any) -> bool:
+        return self.mover is None or int(self.game.player(state)) == self.options.seat - 1
+
+    def play(self, action: int) -> None:
+        self.states.append(self.move(self.state, action))
+        self.actions.append(action)
+
+    def say(self, text: Any = "") -> None:
+        self.console.print(text, soft_wrap=True)
+
+    def show(self) -> None:
+        self.say()
+        self.say(coloured(self.game.show(self.state)))
+
+    def turn_of_the_opponent(self) -> None:
+        assert self.mover is not None
+        with self.console.status(f"{self.name} thinks") if self.console.is_terminal else contextlib.nullcontext():
+            action = self.mover(self.states[0], self.actions, self.state)
+        self.say(f"{self.name} plays {self.game.action_name(action)}")
+        self.play(action)
+        self.show()
+
+    def result(self) -> str:
+        rewards = np.asarray(self.game.rewards(self.state))
+        if not rewards.any():
+            return "a draw"
+        best = [f"player {i + 1}" for i in np.flatnonzero(rewards == rewards.max())]
+        return f"{' and '.join(best)} {'wins' if len(best) == 1 else 'win'} after {len(self.actions)} moves"
+
+    def thought(self) -> dict[str, Any]:
+        """What the analyst says of the position: the opponent's network, the one shipped, or play-outs."""
+        if self.over:
+            raise ValueError("the game is over")
+        if self.mind is None:
+            own = self.spec.partition("@")[0]
+            spec = own if game_of(own) is not None else models.shipped(self.game)
+            self.mind = Mind(spec or "uct", self.game, seed=1)
+        self.mind.place(self.states[0], self.actions, self.state)
+        with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
+            self.mind.think(self.options.seconds, self.options.num_simulations)
+        return self.mind.report()
+
+
+Command: TypeAlias = Callable[[Sitting, list[str]], None]
+
+
+def hint(sitting: Sitting, arguments: list[str]) -> None:
+    """the move that the search likes best, and what it expects"""
+    best = sitting.thought()["moves"][0]
+    sitting.say(f"{best['action']} ({words(best['value'], best['proven'])}), expects {' '.join(best['line'])}")
+
+
+def evaluate(sitting: Sitting, arguments: list[str]) -> None:
+    """the value of the position for the player to move, and the best moves"""
+    said = sitting.thought()
+    assert sitting.mind is not None
+    player = int(sitting.game.player(sitting.state)) + 1
+    worth = words(said["value"], said["proven"])
+    sitting.say(f"player {player}: {worth} ({sitting.mind.name}, {said['simulations']} simulations)")
+    table = Table(box=None, pad_edge=False)
+    for name in ("move", "visits", "value", "prior", "line"):
+        table.add_column(name, justify="left" if name in ("move", "line") else "right", no_wrap=True)
+    for move in said["moves"]:
+        value = words(move["value"], move["proven"])
+        line = " ".join(move["line"][:10])
+        table.add_row(move["action"], str(move["visits"]), value, f"{100 * move['prior']:.0f} %", line)
+    sitting.console.print(table)
+
+
+def undo(sitting: Sitting, arguments: list[str]) -> None:
+    """takes back to your last move"""
+    mine = [ply for ply, state in enumerate(sitting.states[:-1]) if sitting.of_a_person(state)]
+    if not mine:
+        raise ValueError("there is nothing to take back")
+    del sitting.states[mine[-1] + 1 :], sitting.actions[mine[-1] :]
+    sitting.show()
+
+
+def moves(sitting: Sitting, arguments: list[str]) -> None:
+    """the moves so far, and all legal ones"""
+    names = [sitting.game.action_name(a) for a in sitting.actions]
+    sitting.say(f"played: {' '.join(names) or 'none'}")
+    legal = [sitting.game.action_name(int(a)) for a in np.flatnonzero(sitting.mask(sitting.state))]
+    sitting.say(f"legal: {' '.join(legal) or 'none, the game is over'}")
+
+
+def board(sitting: Sitting, arguments: list[str]) -> None:
+    """shows the position again"""
+    sitting.show()
+
+
+def new(sitting: Sitting, arguments: list[str]) -> None:
+    """begins another game"""
+    sitting.begin(sitting.game.init(), [])
+    sitting.show()
+
+
+def save(sitting: Sitting, arguments: list[str]) -> None:
+    """FILE: writes the game; for Go a name that ends in .sgf gives SGF"""
+    path = _file(arguments)
+    if path.suffix == ".sgf":
+        players = [int(sitting.game.player(state)) for state in sitting.states]
+        moves = list(zip(players, sitting.actions, strict=False))
+        text = _sgf().write(sitting.game, sitting.states[0], moves)
+    else:
+        text = saved.to_file(sitting.game, sitting.states, sitting.actions)
+    saved.write(path, text)
+    sitting.say(f"saved {len(sitting.actions)} moves in {path}")
+
+
+def load(sitting: Sitting, arguments: list[str]) -> None:
+    """FILE: goes on with a saved game, or from the record of a position"""
+    path = _file(arguments)
+    if path.suffix == ".sgf":
+        sitting.begin(*_sgf().begin(sitting.game, path.read_bytes()))
+    else:
+        sitting.begin(*saved.from_file(sitting.game, path.read_text(encoding="utf-8")))
+    sitting.show()
+
+
+def _file(arguments: list[str]) -> Path:
+    if len(arguments) != 1:
+        raise ValueError("want the name of one file")
+    return Path(arguments[0]).expanduser()
+
+
+def _sgf() -> Any:
+    try:
+        from agents.serve import sgf
+    except ModuleNotFoundError as missing:
+        raise ValueError(f".sgf needs {missing.name}: pip install -e '.[play]'") from None
+    return sgf
+
+
+def explain(sitting: Sitting, arguments: list[str]) -> None:
+    """this list"""
+    legal = np.flatnonzero(sitting.mask(sitting.state))
+    sitting.say(f"a move by its name, {saved.legal_names(sitting.game, legal)}" if len(legal) else "the game is over")
+    for name, command in COMMANDS.items():
+        sitting.say(f"{name:5}  {command.__doc__}")
+    sitting.say("quit   ends; so does the end of the input")
+
+
+COMMANDS: dict[str, Command] = {
+    "hint": hint,
+    "eval": evaluate,
+    "undo": undo,
+    "moves": moves,
+    "board": board,
+    "save": save,
+    "load": load,
+    "new": new,
+    "help": explain,
+}
+
+
+def answer(sitting: Sitting, line: str) -> None:
+    """Carries out one line of a person's: a command or a move. What cannot be done is said, and nothing changes."""
+    try:
+        word, *rest = shlex.split(line) or [""]
+        if word in COMMANDS:
+            if rest and word not in ("save", "load"):
+                raise ValueError(f"{word} takes nothing else")
+            COMMANDS[word](sitting, rest)
+        elif word:
+            action = saved.action_of(sitting.game, sitting.state, line.strip())
+            sitting.play(action)
+            sitting.show()
+    except OSError as error:
+        sitting.say(f"{error.filename}: {error.strerror}")
+    except ValueError as error:
+        sitting.say(f"{error}; 'help' lists the commands")
+
+
+def ask(prompt: str) -> str | None:
+    """A line from the keyboard or the pipe; None at the end of the input."""
+    try:
+        if sys.stdin.isatty():
+            return input(prompt)
+        print(prompt, flush=True)
+        line = sys.stdin.readline()
+        return line if line else None
+    except EOFError:
+        print()
+        return None
+
+
+def run(sitting: Sitting) -> None:
+    """Games until the person leaves; without a person the one game to its end."""
+    sitting.show()
+    while True:
+        if not sitting.over and not sitting.of_a_person(sitting.state):
+            sitting.turn_of_the_opponent()
+            continue
+        if sitting.over:
+            sitting.say(sitting.result())
+            if sitting.mover is not None and sitting.options.seat == 0:
+                return
+        line = ask("new, undo, save FILE or quit> " if sitting.over else "your move> ")
+        if line is None or line.strip() == "quit":
+            return
+        answer(sitting, line)
+
+
+def serve(options: Options) -> None:
+    """Plays in this terminal. See `COMMANDS`."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # whatever comes through a pipe, it is answered
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  the keys of the arrows, where the system has it
+    console = Console(highlight=False)
+    game = envs.make(options.env)
+    sitting = Sitting(dataclasses.replace(options, env=game.name), game, console)
+    whom = "two people" if sitting.mover is None else f"against {sitting.name}"
+    console.print(f"{game.name}, {whom}; 'help' lists the commands", soft_wrap=True)
+    try:
+        run(sitting)
+    except KeyboardInterrupt:
+        print()
+        raise SystemExit(130) from None

@@ -1,0 +1,308 @@
+"""The one thread that thinks: searches of all sessions, those with the same engine together in lockstep.
+
+A search is a job. Jobs of one engine share a batch of trees, a lane for each, and grow by a small step at a time;
+between two steps jobs come, go, report and are stopped. So fifty people wait little longer than one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents import models
+from agents.analysis import look
+from agents.network import make_network
+from agents.players import for_play, make_player, uct_forest
+from agents.search import Forest, make_forest
+from agents.tree_search import ROOT, Tree
+from envs.game import Array, Game
+
+WIDTHS = (1, 8, 32)  # lanes that programs are compiled for; further jobs wait for a lane
+STEP = 32  # simulations between two looks at the clock; fewer where they take long, see `Group.step`
+UCT_STEP = 8  # play-outs of long games take long
+MOST_SIMULATIONS = 4096
+MEMORY = 2**30  # bytes for the trees of one engine
+REPORT_EVERY = 0.25  # seconds between two reports of a job that wants them while it thinks
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """A player that searches, compiled: its trees can be shown."""
+
+    game: Game
+    weights: Any
+    step: int  # simulations of one call of `think`
+    room: int  # nodes of a tree
+    plant: Callable[[Any, Array, Any], Tree]
+    think: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
+    """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
+    codes: Callable[[Tree], Array]
+
+
+@functools.lru_cache(maxsize=64)
+def make_engine(game: Game, spec: str) -> Engine:
+    """The engine of `uct` or of the folder of a network.
+
+    Raises:
+        ValueError: there is no such network, or it is one of another game.
+    """
+    if spec == "uct":
+        return _engine(game, uct_forest(game, UCT_STEP), None, UCT_STEP)
+    path = models.find(Path(spec))
+    config = models.about(path)["config"]
+    if config.env != game.name:
+        raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
+    net, weights = make_network(game, config), models.load(path, config)
+    config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
+    return _engine(game, make_forest(game, net, config), weights, STEP)
+
+
+def _engine(game: Game, forest: Forest, weights: Any, step: int) -> Engine:
+    def plant(weights, key, states, room):
+        return forest.plant(weights, key, states, room)
+
+    def think(weights, key, tree, plies):
+        edge, _, tree = forest.think(weights, key, tree, plies, False)
+        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
+        return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0], tree
+
+    one = jax.tree.map(lambda x: x[None], game.init())
+    tree = jax.eval_shape(lambda: forest.plant(weights, jax.random.key(0), one, 2))
+    node = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree)) / 2
+    room = int(min(MOST_SIMULATIONS + step, MEMORY / WIDTHS[-1] / node)) + 1
+    return Engine(
+        game=game,
+        weights=jax.device_put(weights),
+        step=step,
+        room=room,
+        plant=jax.jit(functools.partial(plant, room=room)),
+        think=jax.jit(think, donate_argnums=2),
+        codes=forest.codes,
+    )
+
+
+@dataclasses.dataclass(eq=False)
+class Job:
+    """A search of one position. The thinker fills in what it finds; `done` is called once, in its thread."""
+
+    game: Game
+    player: str  # random, greedy, minimax:D, uct, or the folder of a network
+    state: Any
+    plies: int
+    simulations: int
+    seconds: float
+    done: Callable[[Job], None] = lambda job: None
+    reports: bool = False  # while it thinks, not only at the end
+    stopped: bool = False  # somebody wants the answer now
+    dropped: bool = False  # nobody wants it any more
+    begun: float = 0.0  # end of its first step: what is compiled before costs nothing
+    simulated: int = 0
+    took: float = 0.0  # seconds of the last step
+    reported: float = 0.0
+    choice: int = -1  # action code
+    report: dict[str, Any] | None = None  # see `analysis.report`
+    error: str = ""
+
+    @property
+    def progress(self) -> float:
+        """Share of the budget that is used up, 0 to 1."""
+        spent = (time.monotonic() - self.begun) / self.seconds if self.begun else 0.0
+        return min(1.0, max(self.simulated / max(self.simulations, 1), spent))
+
+    def ready(self, step: int, full: bool) -> bool:
+        """Whether it has thought enough: a step that would go beyond its budget is not begun, but for the first."""
+        if self.stopped or full:
+            return True
+        if not self.simulated:
+            return False
+        late = time.monotonic() - self.begun + self.took > self.seconds
+        return late or self.simulated + step > max(self.simulations, step)
+
+
+class Group:
+    """Jobs of one engine, each in its lane of a batch of trees."""
+
+    def __init__(self, engine: Engine):
+        self.engine = engine
+        self.waiting: list[Job] = []
+        self.lanes: list[Job] = []
+        self.tree: Tree | None = None
+
+    def advance(self, key: Array) -> int:
+        """Lets jobs go and come, and all make one step; returns how many took part."""
+        engine = self.engine
+        staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
+        self.waiting = [job for job in self.waiting if not job.dropped]
+        coming = self.waiting[: WIDTHS[-1] - len(staying)]
+        if coming or len(staying) < len(self.lanes):
+            self._regroup(staying, coming, key)
+        if self.tree is None or not self.lanes:
+            self.tree = None
+            return 0
+        if any(self._ready(job) for job in self.lanes):
+            self._settle()
+            return 0
+        width = len(self.tree.size)
+        plies = np.zeros(width, np.int32)
+        plies[: len(self.lanes)] = [job.plies for job in self.lanes]
+        started = time.monotonic()
+        choice, self.tree = engine.think(engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies))
+        choice = np.asarray(choice)
+        now = time.monotonic()
+        for job, code in zip(self.lanes, choice.tolist(), strict=False):
+            job.choice = code
+            # The first step may have compiled: the clock starts behind it.
+            job.begun, job.took = (job.begun, now - started) if job.begun else (now, 0.0)
+            job.simulated += engine.step
+        took_part = len(self.lanes)
+        self._settle()
+        return took_part
+
+    def _regroup(self, staying: list[int], coming: list[Job], key: Array) -> None:
+        """Trees of those that stay, and new ones of those that come; lanes left over repeat the first."""
+        self.waiting = self.waiting[len(coming) :]
+        parts = [] if self.tree is None else [jax.tree.map(lambda x: x[staying], jax.device_get(self.tree))]
+        self.lanes = [self.lanes[i] for i in staying] + coming
+        if not self.lanes:
+            return
+        if coming:
+            states = [job.state for job in coming]
+            states += states[:1] * (width_for(len(coming)) - len(coming))
+            stacked = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *states)
+            planted = self.engine.plant(self.engine.weights, key, stacked)
+            if not staying:
+                self.tree = planted
+                return
+            parts.append(jax.tree.map(lambda x: x[: len(coming)], jax.device_get(planted)))
+        spare = width_for(len(self.lanes)) - len(self.lanes)
+        parts.append(jax.tree.map(lambda x: x[:1].repeat(spare, 0), parts[0]))
+        self.tree = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *parts)
+
+    def _settle(self) -> None:
+        """Ends what has thought enough, and writes the reports that are due."""
+        tree, now, engine = None, time.monotonic(), self.engine
+        for i, job in enumerate(self.lanes):
+            ended = self._ready(job)
+            if ended or (job.reports and now - job.reported > REPORT_EVERY):
+                job.reported = now
+                tree = tree or jax.device_get(self.tree)
+                lane = jax.tree.map(lambda x: x[i : i + 1], tree)
+                codes = np.asarray(engine.codes(lane))
+                job.report = look(engine.game, lane, codes, most=engine.game.num_actions)
+                if job.choice < 0:  # stopped before its first step: the prior chooses
+                    at_root = np.broadcast_to(codes, lane.logits.shape)[0, ROOT]
+                    job.choice = int(at_root[lane.logits[0, ROOT].argmax()])
+            if ended:
+                job.done(job)
+                job.dropped = True
+
+    def _ready(self, job: Job) -> bool:
+        return job.ready(self.engine.step, full=1 + job.simulated + self.engine.step > self.engine.room)
+
+
+def width_for(jobs: int) -> int:
+    return next(width for width in WIDTHS if width >= jobs)
+
+
+class Thinker:
+    """Takes jobs from any thread and thinks in its own."""
+
+    def __init__(self, seed: int = 0):
+        self.steps = 0  # of batches
+        self.searches = 0  # lanes at work in them: more than `steps` where searches went together
+        self.ready: set[tuple[str, str]] = set()  # engines, by game and player, that have thought before
+        self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._groups: dict[tuple[str, str], Group] = {}
+        self._acts: dict[tuple[str, str], Callable[..., Array]] = {}
+        self._weights: dict[tuple[str, str], Any] = {}
+        self._key = jax.random.key(seed)
+        self._thread = threading.Thread(target=self._run, name="thinker", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: Job) -> Job:
+        self._inbox.put(job)
+        return job
+
+    def close(self) -> None:
+        """Ends the thread after the step under way; jobs not ended are forgotten."""
+        self._inbox.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while self._take():
+            for name, group in list(self._groups.items()):
+                if group.lanes or group.waiting:
+                    self._guarded(name, group)
+
+    def _take(self) -> bool:
+        """Sorts new jobs into their groups, waiting for one where there is nothing to do; False at the end."""
+        busy = any(group.lanes or group.waiting for group in self._groups.values())
+        while True:
+            try:
+                job = self._inbox.get(block=not busy)
+            except queue.Empty:
+                return True
+            if job is None:
+                return False
+            busy = True
+            try:
+                self._place(job)
+            except Exception as error:  # one session's trouble is not that of the others
+                self._fail([job], error)
+
+    def _place(self, job: Job) -> None:
+        name = job.game.name, job.player
+        if searches(job.player):
+            if name not in self._groups:
+                self._groups[name] = Group(make_engine(job.game, job.player))
+            self._groups[name].waiting.append(job)
+            return
+        if name not in self._acts:
+            player = make_player(job.player, job.game, 0)
+            self._acts[name], self._weights[name] = jax.jit(player.act), player.weights
+        if not job.dropped:
+            states = jax.tree.map(lambda x: jnp.asarray(x)[None], job.state)
+            plies = jnp.full(1, job.plies, jnp.int32)
+            job.choice = int(self._acts[name](self._weights[name], self._next_key(), states, plies)[0])
+            self.ready.add(name)
+            job.done(job)
+
+    def _guarded(self, name: tuple[str, str], group: Group) -> None:
+        try:
+            took_part = group.advance(self._next_key())
+        except Exception as error:  # as above
+            jobs, group.lanes, group.waiting, group.tree = group.lanes + group.waiting, [], [], None
+            self._fail(jobs, error)
+            return
+        self.steps += took_part > 0
+        self.searches += took_part
+        self.ready.add(name)
+
+    def _fail(self, jobs: list[Job], error: Exception) -> None:
+        log.error("a search failed: %s", error, exc_info=error)
+        for job in jobs:
+            job.error = "the engine failed" if not isinstance(error, ValueError) else str(error)
+            if not job.dropped:
+                job.done(job)
+
+    def _next_key(self) -> Array:
+        self._key, key = jax.random.split(self._key)
+        return key
+
+
+def searches(player: str) -> bool:
+    """Whether a player has trees that can be shown: MCTS, and networks with simulations."""
+    return player not in ("random", "greedy") and not player.startswith("minimax:") and not player.endswith("@0")

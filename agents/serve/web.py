@@ -1,0 +1,255 @@
+"""The page and its JSON interface, served to browsers on this machine.
+
+    GET    /                                 the page: index.html, style.css, page.js
+    GET    /api/games                        games that can be chosen, each with its opponents
+    POST   /api/sessions                     a new or saved game, see `Sessions.create`
+    GET    /api/sessions/ID?version=N        what there is to show; without a version, or another one, all of it
+    GET    /api/sessions/ID/preview          the picture after ?action=, changed cells
+    POST   /api/sessions/ID/COMMAND          see `sessions.COMMANDS`; answers like GET
+    DELETE /api/sessions/ID
+    GET    /api/status                       how many sessions, steps of batches and searches there were
+
+Whatever is wrong with a call is answered by `{"error": "why"}` and a status of 4xx.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+import envs
+from agents.players import make_player
+from agents.serve.options import Options, loopback, opponent
+from agents.serve.positions import look_at, seats, titles
+from agents.serve.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
+from agents.serve.thinker import Job, Thinker, searches
+
+PAGE = Path(__file__).parent / "page"
+LARGEST_BODY = 2**20  # bytes; a saved game is far smaller
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+log = logging.getLogger(__name__)
+
+
+def answer(content: Any, status: int = 200) -> JSONResponse:
+    return JSONResponse(content, status, HEADERS)
+
+
+async def body(request: Request) -> dict[str, Any]:
+    """The JSON object that was sent.
+
+    Raises:
+        Refused: it is too long, broken, or no object.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise Refused(415, "want a body of type application/json")
+    read = b""
+    async for chunk in request.stream():
+        read += chunk
+        if len(read) > LARGEST_BODY:
+            raise Refused(413, f"the body is longer than {LARGEST_BODY} bytes")
+    try:
+        said = json.loads(read or b"{}", parse_float=finite, parse_constant=finite)
+    except (ValueError, RecursionError) as error:
+        raise Refused(400, f"this is no JSON: {str(error)[:100]}") from None
+    if not isinstance(said, dict):
+        raise Refused(400, "want a JSON object")
+    return said
+
+
+def known_version(request: Request) -> int | None:
+    text = request.query_params.get("version", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def make_app(house: House) -> Starlette:
+    """The application; all work that takes time is done in threads."""
+    sessions = Sessions(house)
+
+    def games() -> list[dict[str, Any]]:
+        there = dict.fromkeys((house.own.name, *(envs.make(name).name for name in envs.list())))
+        chosen = [house.game(name) for name in there]
+        return [
+            {"game": game.name, "title": titles(game)[0], "seats": seats(game), "opponents": house.opponents(game),
+             "begins": look_at(game, game.init()).player}
+            for game in chosen
+        ]  # fmt: skip
+
+    async def list_games(request: Request) -> Response:
+        return answer(await run_in_threadpool(games))
+
+    async def status(request: Request) -> Response:
+        thinker = house.thinker
+        return answer({"sessions": len(sessions), "steps": thinker.steps, "searches": thinker.searches})
+
+    async def create(request: Request) -> Response:
+        said = await body(request)
+        said.setdefault("game", house.own.name)
+        return answer(await run_in_threadpool(lambda: sessions.create(said).view()), 201)
+
+    async def one(request: Request) -> Response:
+        name = request.path_params["id"]
+        if request.method == "DELETE":
+            await run_in_threadpool(sessions.remove, name)
+            return answer({})
+        return answer(await run_in_threadpool(lambda: sessions.get(name).view(known_version(request))))
+
+    async def preview(request: Request) -> Response:
+        name, action = request.path_params["id"], request.query_params.get("action")
+        look = lambda: sessions.get(name).preview(known_version(request), action)
+        return answer(await run_in_threadpool(look))
+
+    async def command(request: Request) -> Response:
+        name, word = request.path_params["id"], request.path_params["command"]
+        if word not in COMMANDS:
+            raise Refused(404, f"unknown command; known: {', '.join(COMMANDS)}")
+        said = await body(request)
+
+        def run() -> dict[str, Any]:
+            session = sessions.get(name)
+            COMMANDS[word](sessions, session, said)
+            return session.view(said.get("version") if isinstance(said.get("version"), int) else None)
+
+        return answer(await run_in_threadpool(run))
+
+    def file(name: str) -> Callable[[Request], Any]:
+        async def serve_file(request: Request) -> Response:
+            return FileResponse(PAGE / name, headers=HEADERS)
+
+        return serve_file
+
+    async def refused(request: Request, error: Exception) -> Response:
+        return answer({"error": str(error)}, error.status if isinstance(error, Refused) else 500)
+
+    async def http_error(request: Request, error: Exception) -> Response:
+        status, words = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "failed")
+        return answer({"error": words.lower()}, status)
+
+    async def gone(request: Request, error: Exception) -> Response:
+        return answer({"error": "the call was broken off"}, 400)
+
+    async def failed(request: Request, error: Exception) -> Response:
+        log.error("a call failed", exc_info=error)
+        return answer({"error": "the server made a mistake; its log says more"}, 500)
+
+    app = Starlette(
+        routes=[
+            Route("/", file("index.html")),
+            Route("/style.css", file("style.css")),
+            Route("/page.js", file("page.js")),
+            Route("/api/games", list_games),
+            Route("/api/status", status),
+            Route("/api/sessions", create, methods=["POST"]),
+            Route("/api/sessions/{id}", one, methods=["GET", "DELETE"]),
+            Route("/api/sessions/{id}/preview", preview),
+            Route("/api/sessions/{id}/{command}", command, methods=["POST"]),
+        ],
+        middleware=[Middleware(OwnName, host=house.options.host)],
+        exception_handlers={
+            Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed
+        },
+    )  # fmt: skip
+    app.router.redirect_slashes = False  # a wrong path is wrong
+    return app
+
+
+class OwnName:
+    """Lets in only calls to this machine by its own name: a page elsewhere that points a name of its own at the
+    loopback address is refused."""
+
+    def __init__(self, app: ASGIApp, host: str):
+        self.app, self.names = app, {"localhost", "127.0.0.1", "::1", host} if loopback(host) else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and self.names is not None:
+            host = Headers(scope=scope).get("host", "")
+            if re.sub(r":\d*$", "", host).strip("[]") not in self.names:
+                return await answer({"error": "this server does not go by that name"}, 400)(scope, receive, send)
+        return await self.app(scope, receive, send)
+
+
+def make_house(options: Options, thinker: Thinker) -> House:
+    """What a server of these options offers; the opponent is tried here, so that a wrong one is refused at once.
+
+    Raises:
+        ValueError: unknown game or opponent.
+    """
+    game = envs.make(options.env)
+    player = opponent(options, game)
+    if player != PERSON:
+        name, _ = engine_of(player, options.num_simulations)
+        if searches(name) and name != "uct":
+            make_player(f"{name}@0", game, 0)
+        elif not searches(name):
+            make_player(name, game, 0)
+    return House(options, game, thinker)
+
+
+def warm(house: House) -> None:
+    """Draws the board, then lets the thinker compile what the first moves need, while people look at it."""
+    game = house.own
+    _ = look_at(game, game.init()).svg  # a first picture takes longer than those after it
+    players = dict.fromkeys((house.opponents(game)[0], house.analyst(game)))
+    state = game.init()
+    for player in players:
+        if player != PERSON:
+            house.thinker.submit(Job(game, engine_of(player, 1)[0], state, 0, 1, 60.0))
+
+
+def listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ValueError(
+            f"--host={host} --port={port}: {error.strerror or error}; --port=0 takes a free port"
+        ) from None
+
+
+def serve(options: Options) -> None:
+    """Serves the page until Ctrl-C.
+
+    Raises:
+        ValueError: unknown game or opponent, or an address that cannot be taken.
+    """
+    house = make_house(options, Thinker())
+    with listen(options.host, options.port) as door:
+        app = make_app(house)
+        threading.Thread(target=warm, args=(house,), daemon=True).start()
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        address = f"http://{host}:{door.getsockname()[1]}"
+        print(f"{titles(house.own)[0]}: {address}   (Ctrl-C ends it)", flush=True)
+        if not loopback(options.host):
+            print("everyone who reaches this address can play", file=sys.stderr)
+        if options.open and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
+            webbrowser.open(address)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+        with contextlib.suppress(KeyboardInterrupt):
+            server.run(sockets=[door])
+    house.thinker.close()

@@ -1,0 +1,200 @@
+"""How self-play and learning grow with the number of devices: python benchmarks/scaling.py
+
+Weak scaling gives every device the same work: twice the devices, twice the games and rows of a batch. Strong scaling
+divides the same work among more devices. An efficiency of 1 is ideal: n devices take as long as one for n times the
+work, or an n-th of the time for the same. Sides take turns; figures are medians over rounds. On a CPU a device is a
+core; there `core_ms`, processor time for a move or a row learnt, tells what it costs even while others use the cores.
+
+    --json    one JSON line a row
+    --bytes   what an iteration's programs send between devices, read off the compiled programs
+    --model   a table of throughput from 1 to 256 devices, computed and not measured: see docs/scaling.md
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+import re
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import jax
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import envs
+from agents import cli, mesh
+from agents.config import Config, preset
+from agents.iteration import make_learn, make_play, run_specs, start_run, updates_per_iteration
+from agents.network import make_network
+from benchmarks import rounds
+
+ROUNDS = 5
+GAME, GAMES, PLIES, BATCH = "foq", 128, 4, 64  # on one device
+
+
+def configure(games: int, batch: int) -> Config:
+    """The preset of the game, a short buffer, and no stage but one."""
+    chosen = preset(envs.make(GAME), jax.default_backend())
+    return dataclasses.replace(
+        chosen, num_envs=games, batch_size=batch, plies_per_iteration=PLIES, replay_capacity=1, rating_games=0
+    )
+
+
+def compiled(config: Config, devices: int) -> tuple[Any, Any, Any]:
+    """A run at its start, and its self-play and learning."""
+    game = envs.make(config.env)
+    net, there = make_network(game, config), mesh.make_mesh(config.num_envs, config.batch_size, devices)
+    start = lambda: start_run(game, net, config)
+    run = jax.jit(start, out_shardings=mesh.shardings(there, run_specs(jax.eval_shape(start))))()
+    play = jax.jit(make_play(game, net, config, there), donate_argnums=0).lower(run).compile()
+    learn = jax.jit(make_learn(game, net, config, there), donate_argnums=0).lower(run, 0.0).compile()
+    return run, play, learn
+
+
+def phases(config: Config, devices: int, work: list[float]) -> dict[str, Callable[[], Any]]:
+    """Self-play and learning of one run, to be called in turns; each call goes on where the last one ended. The
+    processor time of every call goes to `work`."""
+    run, play, learn = compiled(config, devices)
+    while not run.replay.known.any(0).all():  # every lane has ended a game: all devices have rows to learn from
+        run = learn(play(run)[0], 0.0)[0]
+
+    def phase(program: Any, *others: Any) -> None:
+        nonlocal run
+        began = time.process_time()
+        run = jax.block_until_ready(program(run, *others)[0])
+        work.append(time.process_time() - began)
+
+    return {"play": lambda: phase(play), "learn": lambda: phase(learn, 0.0)}
+
+
+def measure() -> Iterator[rounds.Row]:
+    """One device first, then weak and strong scaling on 2, 4, ... of those there are."""
+    counts = [2**i for i in range(1, int(math.log2(jax.local_device_count())) + 1)]
+    plans = {("", 1): configure(GAMES, BATCH)}
+    plans |= {("weak", n): configure(GAMES * n, BATCH * n) for n in counts}
+    plans |= {("strong", n): configure(GAMES, BATCH) for n in counts}
+    work: dict[str, list[float]] = defaultdict(list)
+    sides = {}
+    for (kind, n), config in plans.items():
+        for phase, run in phases(config, n, work[f"{kind} {n}"]).items():
+            sides[f"{kind} {n} {phase}"] = run
+    times = rounds.take_turns(sides, ROUNDS)
+    alone = {phase: times[f" 1 {phase}"] for phase in ("play", "learn")}
+    for (kind, n), config in plans.items():
+        here = {phase: times[f"{kind} {n} {phase}"] for phase in ("play", "learn")}
+        share = n if kind == "strong" else 1
+        efficiency = {p: round(rounds.ratio(alone[p], here[p]) / share, 3) for p in here}
+        cores = work[f"{kind} {n}"][-2 * ROUNDS :]
+        yield {
+            "scaling": kind or "one", "devices": n, "games": config.num_envs, "batch": config.batch_size,
+            "moves_per_second": round(config.num_envs * PLIES / median(here["play"]), 1),
+            "updates_per_second": round(updates_per_iteration(config) / median(here["learn"]), 2),
+            "play_efficiency": efficiency["play"], "learn_efficiency": efficiency["learn"],
+            "play_core_ms": round(median(cores[::2]) / (config.num_envs * PLIES) * 1e3, 3),
+            "learn_core_ms": round(median(cores[1::2]) / (updates_per_iteration(config) * config.batch_size) * 1e3, 3),
+        }  # fmt: skip
+
+
+SIZES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "bf16": 2, "f16": 2}
+REDUCED = re.compile(r"= (.*?) (all-\w+|reduce-scatter|collective-\w+)(?:-start)?\(")
+
+
+def reduced(program: Any) -> tuple[int, int]:
+    """Bytes that the collective operations of a compiled program give back, (outside of its loops, inside them)."""
+    found, entry = {True: 0, False: 0}, False
+    for line in program.as_text().splitlines():
+        if line.endswith("{") and not line.startswith(" "):
+            entry = line.startswith("ENTRY")
+        operation = REDUCED.search(line)
+        if operation:
+            shapes = re.findall(r"(\w+)\[([\d,]*)\]", operation[1])
+            found[entry] += sum(SIZES[kind] * math.prod(int(d) for d in dims.split(",") if d) for kind, dims in shapes)
+    return found[True], found[False]
+
+
+def sent() -> Iterator[rounds.Row]:
+    """On two devices; a number does not depend on how many there are."""
+    config = configure(2 * GAMES, 2 * BATCH)
+    run, play, learn = compiled(config, 2)
+    weights = sum(x.size for x in jax.tree.leaves(run.learning.weights))
+    for name, program in (("self-play", play), ("learning", learn)):
+        once, inside = reduced(program)
+        yield {"program": name, "weights": weights, "bytes_once": once, "bytes_per_update": inside}
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What the model knows of a kind of device."""
+
+    name: str
+    play: float  # seconds of one device for one move
+    learn: float  # and for one row of a batch
+    games: int  # lanes on one device
+    batch: int  # rows of a batch on one device
+    plies: int
+    ratio: float  # how often a row is learnt
+    weights: int
+    bandwidth: float  # bytes a second between neighbours
+    latency: float  # seconds of a message between them
+
+    def reduction(self, devices: int) -> float:
+        """Seconds of one ring all-reduce of the gradients: two rounds of the ring, each device sending an n-th of them
+        at every step."""
+        share = (devices - 1) / devices
+        return 2 * share * 4 * self.weights / self.bandwidth + 2 * (devices - 1) * self.latency
+
+    def seconds(self, devices: int, weak: bool) -> float:
+        """One iteration. Work is divided evenly, and no communication is hidden behind it."""
+        rows, share = self.games * self.plies, 1 if weak else 1 / devices
+        updates = self.ratio * rows / self.batch  # weak: both grow alike
+        return rows * share * (self.play + self.ratio * self.learn) + updates * self.reduction(devices)
+
+
+MACHINES = [
+    # Together 227 moves a second, as two cores measured 465 (docs/measurements.md); each on Ethernet of 10 Gbit/s.
+    Machine("CPU core", 3.2e-3, 0.4e-3, 512, 64, 4, 3.0, 88_905, 1.25e9, 50e-6),
+    # Assumed, not measured: 10,000 moves and 100,000 rows a second.
+    Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_705_929, 45e9, 5e-6),
+]
+
+
+def modelled() -> Iterator[rounds.Row]:
+    for machine in MACHINES:
+        moves = machine.games * machine.plies
+        for devices in (2**i for i in range(9)):
+            weak, strong = (machine.seconds(devices, kind) for kind in (True, False))
+            alone = machine.seconds(1, True)
+            yield {
+                "modelled": machine.name, "devices": devices,
+                "weak_moves_s": round(devices * moves / weak), "weak_efficiency": round(alone / weak, 3),
+                "strong_moves_s": round(moves / strong) if devices <= machine.batch else None,
+                "strong_efficiency": round(alone / strong / devices, 3) if devices <= machine.batch else None,
+                "reduction_ms": round(machine.reduction(devices) * 1e3, 3),
+            }  # fmt: skip
+
+
+def main() -> None:
+    mesh.claim_cores()
+    tables = {"--bytes": sent, "--model": modelled}
+    with cli.errors():
+        words = set(sys.argv[1:])
+        if words - {"--json", *tables}:
+            raise ValueError(
+                f"unknown argument {sorted(words - {'--json', *tables})[0]}; known: --json, --bytes, --model"
+            )
+    chosen = [tables[word] for word in words & set(tables)] or [measure]
+    if "--json" not in words:
+        print(f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
+    for table in chosen:
+        rounds.show(table(), "--json" in words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Draws the pictures of all games in docs/pictures/games/ anew.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+draw() { python -m envs.draw "$1" --out="docs/pictures/games/$2" "${@:3}"; }
+
+draw connect_four connect_four.png --width=260 --moves="4 4 4 3 5 6 3 5 2 4 3 3"
+draw evopawness evopawness.png --width=360 --random_plies=40 --seed=3
+draw foq foq.png --width=260 --moves="d5 f4 e6 d4 f5 c3 g6 b2 f7"
+draw foq foq.gif --width=320 --caption --moves="d5 f4 e6 d4 f5 c3 g6 b2 f7 c1 g8 d2 h7 e3 h8 f2 g7 e1 f8 d1"
+draw foq_multi foq_multi.png --width=260 --random_plies=9 --seed=3
+draw foq_single foq_single.png --width=260 --random_plies=6 --seed=3
+draw go go.png --width=260 --moves="E5 C6 C4 G4 F3 G6 D6 C5 B5 D7 E7 B4 B6 C3 D4 B3 F7 G3"
+draw gomoku gomoku.png --width=260 --moves="h8 i9 i8 g8 h9 h10 g10 f11 h7 h6 g7 f7 i7 j7 i6"
+draw hex hex.png --width=360 --moves="e4 g6 f5 f7 e7 d8 g4 h4 g5 h5 d7 c8 c7"
+draw othello othello.png --width=260 --random_plies=20 --seed=3
+draw sum_to_100 sum_to_100.png --width=260 --moves="+1 +10 +7 +4 +5"
+draw tictactoe tictactoe.png --width=180 --moves="b2 a3 c3 a1 a2"

@@ -1,0 +1,30 @@
+"""Plays with you: python play.py --env=foq
+
+--ui=web serves a page, --ui=text plays in the terminal, --ui=gtp speaks GTP 2 with another program.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from agents import cli
+from agents.serve.options import Options
+
+
+def main(arguments: Sequence[str]) -> None:
+    with cli.errors():
+        options = cli.parse(Options, arguments)
+        cli.keep_compiled()
+        try:
+            ui = importlib.import_module(f"agents.serve.{options.ui}")
+        except ModuleNotFoundError as missing:
+            if missing.name and missing.name.partition(".")[0] in ("agents", "envs"):
+                raise
+            cli.fail(f"--ui={options.ui} needs {missing.name}: pip install -e '.[play]'")
+        ui.serve(options)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

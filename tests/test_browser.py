@@ -1,0 +1,315 @@
+"""The page in real Chromium, as people use it: mouse, keyboard, touch, whole games, reloads, several windows."""
+
+from __future__ import annotations
+
+import pytest
+from browser import browser, click_cell, game, make, one, server, settled, text, wait
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+import envs
+
+SMALL = "foq:rows=5,cols=5"
+
+
+@pytest.fixture(scope="module")
+def foq():
+    with server(f"--env={SMALL}", "--opponent=uct:16", "--num_simulations=32") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def evopawness():
+    with server("--env=evopawness:max_plies=24,history=1", "--opponent=random") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window():
+    with browser() as driver:
+        yield driver
+        # Chromium reports answers of 404 and 409 too, which tests ask for.
+        log = [entry["message"] for entry in driver.get_log("browser")]
+        assert not [message for message in log if "Failed to load resource" not in message]
+
+
+def fresh(driver, address: str):
+    """The page as a newcomer sees it."""
+    driver.get(address)
+    driver.execute_script("sessionStorage.clear(); localStorage.clear()")
+    driver.get(address)
+    return settled(driver)
+
+
+def press(driver, name: str) -> None:
+    one(driver, f"#{name}").click()
+
+
+def start(driver, address: str, name: str, opponent: str, seat: str = "0"):
+    """A new game by way of the dialog."""
+    fresh(driver, address)
+    press(driver, "new")
+    wait(driver, lambda: one(driver, "#setup").is_displayed(), "the dialog")
+    choose(driver, "pick-game", name)
+    choose(driver, "pick-opponent", opponent)
+    if opponent != "person":
+        choose(driver, "pick-seat", seat)
+    old = game(driver)["id"]
+    press(driver, "start")
+    wait(driver, lambda: game(driver)["id"] != old, "the new game")
+    return settled(driver)
+
+
+def choose(driver, select: str, value: str) -> None:
+    one(driver, f"#{select} option[value='{value}']").click()
+
+
+def move(driver, action: str) -> dict:
+    """Makes a move by mouse and waits for the answer; its first cell is lit."""
+    way = next(way for way in settled(driver)["legal"] if way["action"] == action)
+    assert set(way["cells"][:1]) <= lit(driver)
+    make(driver, way)
+    return settled(driver)
+
+
+def lit(driver) -> set[str]:
+    return set(driver.execute_script("return [...document.querySelectorAll('.lit')].map((x) => x.dataset.cell)"))
+
+
+def replayed(view: dict):
+    """The position that the rules reach by the moves on the page."""
+    rules = envs.make(view["game"])
+    state = rules.init()
+    for ply in view["history"]:
+        assert int(rules.player(state)) == ply["player"]
+        assert bool(rules.mask(state)[rules.parse_action(ply["action"])])
+        state = rules.step(state, rules.parse_action(ply["action"]))
+    return rules, state
+
+
+def test_a_whole_game_of_foq_with_the_mouse(window, foq):
+    view = fresh(window, foq)
+    assert text(window, "#turn-title") == "Your move"
+    assert "choose a lit square" in text(window, "#turn-words")
+    assert lit(window) == {way["action"] for way in view["legal"]} != set()
+    # From a5 the queen rips all squares up to d5, and that is shown before it is done.
+    window.execute_script("preview(view.legal.find((way) => way.action === 'd5'))")
+    wait(window, lambda: window.execute_script("return shown && shown.changed.length") == 4, "a preview")
+    assert len(window.find_elements(By.CSS_SELECTOR, "#board .will")) == 4
+    assert game(window)["ply"] == 0
+    while not view["over"]:
+        view = move(window, view["legal"][len(view["legal"]) // 2]["action"])
+        assert window.find_elements(By.CSS_SELECTOR, "#board .last-to") or view["over"]
+    rules, state = replayed(view)
+    assert bool(rules.over(state))
+    won = float(rules.rewards(state)[0]) > 0
+    assert text(window, "#turn-title") == ("You win" if won else "Red wins")
+    assert not lit(window)
+    press(window, "review")
+    view = wait(window, lambda: (v := game(window))["review"] and not v["thinking"] and v, "the review")
+    assert len(view["review"]) == view["ply"]
+    assert one(window, "#review-words").is_displayed()
+    assert one(window, "#graph svg").is_displayed()
+    press(window, "undo")
+    wait(window, lambda: not game(window)["over"], "the move taken back")
+    assert settled(window)["to_move"] == 0
+    press(window, "redo")
+    wait(window, lambda: game(window)["ply"] == view["ply"], "the move made again")
+
+
+def test_tic_tac_toe_with_the_keyboard_alone(window, foq):
+    start(window, foq, "tictactoe", "uct:400")
+    one(window, ".skip").send_keys(Keys.ENTER)
+    keys = lambda *which: window.switch_to.active_element.send_keys(*which)
+    focused = lambda: window.execute_script("return document.activeElement.dataset.cell")
+    keys(Keys.TAB)
+    assert focused() == "a3"
+    keys(Keys.ARROW_RIGHT)
+    assert focused() == "b3"
+    keys(Keys.ARROW_DOWN)
+    assert focused() == "b2"
+    keys(Keys.ENTER)
+    wait(window, lambda: game(window)["ply"] >= 1, "the move")
+    view = settled(window)
+    assert view["history"][0]["action"] == "b2"
+    assert "Your move" in text(window, "#say")
+    while not view["over"]:
+        window.execute_script("document.querySelector('[data-cell][tabindex=\"0\"]').focus()")
+        keys("h")
+        wait(window, lambda: game(window)["hint"], "the hint")
+        hint = settled(window)["hint"]
+        assert hint in text(window, "#turn-words")
+        window.execute_script("cellOf(arguments[0]).focus()", hint)
+        keys(Keys.ENTER)
+        wait(window, lambda ply=view["ply"]: game(window)["ply"] > ply, "the move")
+        view = settled(window)
+    rules, state = replayed(view)
+    assert float(rules.rewards(state)[0]) >= 0  # with hints nobody loses at tic-tac-toe
+
+
+def test_a_whole_game_of_evopawness(window, evopawness):
+    """Pieces wake up by a button, move by two clicks, and say what they are."""
+    view = fresh(window, evopawness)
+    assert (view["to_move"], view["players"][1]) == (1, "person")
+    assert "You are Black: choose a lit square." in text(window, "#turn-words")
+    click_cell(window, "1,4")
+    assert "Black soldier, asleep, 5 hp, 1 atk, step 1" in text(window, "#about-cell")
+    assert one(window, "#choices button").text.split("\n") == ["Wake up", "3 mana"]
+    click_cell(window, "1,2")
+    assert "1,2" in text(window, "#about-cell")
+    one(window, "#choices button").click()
+    wait(window, lambda: game(window)["ply"] == 2, "the move and its answer")
+    view = settled(window)
+    assert view["history"][0]["action"] == "a*1,2"
+    assert "choose a lit piece, then where it goes" in text(window, "#turn-words")
+    kinds = set()
+    while not view["over"]:
+        actions = [way["action"] for way in view["legal"]]
+        new = [a for a in actions if a[0] not in kinds] or actions
+        kinds.add(new[0][0])
+        view = move(window, new[0])
+    assert {"a", "m"} <= {ply["action"][0] for ply in view["history"] if ply["player"] == 1}
+    rules, state = replayed(view)
+    assert bool(rules.over(state))
+    assert view["ply"] <= 24
+
+
+def test_undo_hint_and_stop(window, foq):
+    view = fresh(window, foq)
+    view = move(window, view["legal"][0]["action"])
+    assert view["ply"] == 2
+    press(window, "undo")
+    wait(window, lambda: game(window)["ply"] == 0, "the undo")
+    press(window, "hint")
+    wait(window, lambda: game(window)["hint"], "the hint")
+    assert window.find_elements(By.CSS_SELECTOR, "#board .advice")
+    press(window, "flip")
+    assert "flipped" in (one(window, "#board").get_attribute("class") or "")
+    assert settled(window)["hint"] in {way["action"] for way in game(window)["legal"]}
+    move(window, game(window)["hint"])  # the cell is elsewhere now, and still the one that is meant
+    press(window, "flip")
+
+
+def test_analysis_shows_every_move_on_the_board(window, foq):
+    start(window, foq, "tictactoe", "person")
+    press(window, "analyse")
+    wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#board .number")) == 9, "numbers on all cells")
+    view = settled(window)
+    assert f"{view['report']['simulations']} simulations" in text(window, "#verdict")
+    assert len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 9
+    one(window, "#overlay [data-show=visits]").click()
+    shown = {node.text for node in window.find_elements(By.CSS_SELECTOR, "#board .number")}
+    assert shown == {str(move["visits"]) for move in view["report"]["moves"]}
+    press(window, "analyse")
+    assert not window.find_elements(By.CSS_SELECTOR, "#board .number")
+
+
+def test_a_reload_in_the_middle_changes_nothing(window, foq):
+    view = fresh(window, foq)
+    view = move(window, view["legal"][1]["action"])
+    window.refresh()
+    again = settled(window)
+    assert (again["id"], again["version"], again["svg"]) == (view["id"], view["version"], view["svg"])
+    # Nor does a server that has forgotten the game: the page brings it along.
+    window.execute_async_script(
+        "const done = arguments[arguments.length - 1]; call('DELETE', `sessions/${view.id}`).then(() => done())"
+    )
+    window.refresh()
+    revived = settled(window)
+    assert revived["id"] != view["id"]
+    assert revived["svg"] == view["svg"]
+
+
+def test_two_windows_side_by_side(window, foq):
+    first = fresh(window, foq)
+    tab = window.current_window_handle
+    window.switch_to.new_window("tab")
+    try:
+        second = fresh(window, foq)
+        assert first["id"] != second["id"]
+        second = move(window, second["legal"][0]["action"])
+        window.switch_to.window(tab)
+        assert settled(window)["ply"] == 0
+        first = move(window, first["legal"][-1]["action"])
+        # The same game in both: what is done in one makes the other's position an old one.
+        window.execute_script("call('POST', `sessions/${view.id}/resign`, { version: view.version })")
+        asked = "return fetch(`api/sessions/${view.id}`).then((reply) => reply.json())"
+        wait(window, lambda: window.execute_script(asked)["over"], "the game given up elsewhere")
+        click_cell(window, first["legal"][0]["cells"][0])
+        wait(window, lambda: one(window, "#toast").is_displayed(), "the refusal")
+        assert "gone on" in text(window, "#toast")
+        wait(window, lambda: game(window)["over"], "the new position")
+    finally:
+        for handle in window.window_handles:
+            if handle != tab:
+                window.switch_to.window(handle)
+                window.close()
+        window.switch_to.window(tab)
+
+
+def test_a_link_carries_the_position(window, foq):
+    view = fresh(window, foq)
+    view = move(window, view["legal"][2]["action"])
+    press(window, "files")
+    link = one(window, "#link").get_attribute("value")
+    assert link.startswith(f"{foq}/#play=")
+    window.execute_script("$('share').close(); sessionStorage.clear()")
+    window.get("about:blank")
+    window.get(link)
+    there = settled(window)
+    assert there["id"] != view["id"]
+    assert there["svg"] == view["svg"]
+    assert there["history"] == view["history"]
+    assert "#" not in window.current_url
+
+
+def test_on_a_phone_a_tap_shows_and_a_second_one_plays(foq):
+    with browser(360, 740, dark=True) as phone:
+        phone.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+        view = fresh(phone, foq)
+        assert phone.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+        assert phone.execute_script("return svg().getBoundingClientRect().bottom <= innerHeight")
+        cell = view["legal"][0]["cells"][0]
+        tap(phone, cell)
+        wait(phone, lambda: "Tap again" in text(phone, "#about-cell"), "the preview")
+        assert game(phone)["ply"] == 0
+        tap(phone, cell)
+        wait(phone, lambda: game(phone)["ply"] == 2, "the move and its answer")
+
+
+def tap(driver, cell: str) -> None:
+    box = "const b = shapeOf(cellOf(arguments[0])).getBoundingClientRect();"
+    x, y = driver.execute_script(f"{box} return [b.x + b.width / 2, b.y + b.height / 2]", cell)
+    driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [{"x": x, "y": y}]})
+    driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+
+# Luminance and contrast of WCAG 2.2 for what is written on the page, over the first background that is not transparent.
+CONTRAST = """
+const rgb = (text) => text.match(/[\\d.]+/g).map(Number);
+const luminance = (c) => c.slice(0, 3).map((x) => (x /= 255) <= 0.04045 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4)
+  .reduce((sum, x, i) => sum + x * [0.2126, 0.7152, 0.0722][i], 0);
+const ground = (node) => { for (; node; node = node.parentElement) {
+  const c = rgb(getComputedStyle(node).backgroundColor); if (c.length < 4 || c[3] > 0) return c; } };
+return [...document.querySelectorAll("h1, h2, p, button:not(:disabled), th, td, li, small, figcaption, label, select")]
+  .filter((node) => node.textContent.trim() && node.offsetParent && !node.closest(".unseen"))
+  .map((node) => { const [a, b] = [luminance(rgb(getComputedStyle(node).color)), luminance(ground(node))];
+    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), node.id || node.textContent.slice(0, 20)]; })
+  .filter(([ratio]) => ratio < 4.5);
+"""
+
+
+def test_everything_has_a_name_and_can_be_read_in_light_and_dark(window, foq):
+    view = fresh(window, foq)
+    move(window, view["legal"][0]["action"])
+    press(window, "analyse")
+    wait(window, lambda: window.find_elements(By.CSS_SELECTOR, "#lines tbody tr"), "lines")
+    settled(window)
+    for theme in ("light", "dark"):
+        window.execute_script("theme(arguments[0])", theme)
+        wait(window, lambda: window.execute_script(CONTRAST) == [], "enough contrast once the colours have changed")
+    for node in window.find_elements(By.CSS_SELECTOR, "button, select, input, [role=button], [role=region], progress"):
+        if node.is_displayed():
+            assert node.accessible_name, node.get_attribute("outerHTML")
+    fetched = window.execute_script("return performance.getEntriesByType('resource').map((x) => x.name)")
+    assert fetched and all(name.startswith(foq) for name in fetched)

@@ -1,0 +1,415 @@
+"""The GTP engine by the letter of the protocol, against GNU Go, and against broken input."""
+
+import contextlib
+import io
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+import envs
+from agents.serve.engine import Clock, Engine
+from agents.serve.gtp import ANALYSES, COMMANDS, respond
+from agents.serve.options import Options
+
+ROOT = pathlib.Path(__file__).parents[1]
+GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
+SPEC = "go:size=5,komi=24.5"
+
+
+@pytest.fixture(scope="module")
+def thinking():
+    """An engine whose search is compiled."""
+    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
+    assert ask(engine, "genmove b")
+    return engine
+
+
+@pytest.fixture
+def engine(thinking):
+    """The same with an empty board and no clock."""
+    thinking.clear()
+    thinking.clock = None
+    assert (thinking.size, thinking.komi) == (5, 24.5)
+    return thinking
+
+
+def raw(engine, *lines):
+    """All that the engine writes."""
+    out = io.StringIO()
+    for line in lines:
+        respond(engine, line + "\n", out)
+    return out.getvalue()
+
+
+def ask(engine, line):
+    """The answer to a command that succeeds."""
+    said = raw(engine, line)
+    assert said.startswith("="), said
+    assert said.endswith("\n\n")
+    return said[1:].strip()
+
+
+def refused(engine, line):
+    said = raw(engine, line)
+    assert said.startswith("? "), said
+    assert said.endswith("\n\n")
+    return said[2:].strip()
+
+
+def stones(engine, colour):
+    return {go_name(p) for p, cell in enumerate(engine.board()) if cell == colour}
+
+
+def go_name(point):
+    return f"{'ABCDE'[point % 5]}{5 - point // 5}"
+
+
+def test_the_form_of_answers(engine):
+    """Sections 2.4 to 2.8: ids, comments, control characters, empty lines, two line ends after every answer."""
+    assert raw(engine, "protocol_version") == "= 2\n\n"
+    assert raw(engine, "17 protocol_version") == "=17 2\n\n"
+    assert raw(engine, "  17\tprotocol_version\t# why not \r") == "=17 2\n\n"
+    assert raw(engine, "", "   \t ", "# only a comment", "\r") == ""
+    assert raw(engine, "3 clear_board") == "=3\n\n"
+    assert raw(engine, "4 nonsense") == "?4 unknown command\n\n"
+    assert raw(engine, "5") == "?5 unknown command\n\n"
+    assert raw(engine, "p\x07lay b A1") == "=\n\n"  # control characters have no meaning
+
+
+def test_commands_are_listed_and_known(engine):
+    listed = ask(engine, "list_commands").split()
+    assert listed == sorted({*COMMANDS, *ANALYSES})
+    required = {
+        "protocol_version", "name", "version", "known_command", "list_commands", "quit", "boardsize", "clear_board",
+        "komi", "play", "genmove",
+    }  # fmt: skip
+    assert required <= set(listed)
+    assert ask(engine, "known_command genmove") == "true"
+    assert ask(engine, "known_command fly") == "false"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("play b", "syntax error"),
+        ("play b A1 A2", "syntax error"),
+        ("play green A1", "syntax error"),
+        ("play b I1", "invalid coordinate"),
+        ("play b A6", "invalid coordinate"),
+        ("boardsize", "syntax error"),
+        ("boardsize five", "syntax error"),
+        ("boardsize 4", "unacceptable size"),
+        ("boardsize 25", "unacceptable size"),
+        ("komi", "syntax error"),
+        ("komi much", "syntax error"),
+        ("komi nan", "syntax error"),
+        ("genmove", "syntax error"),
+        ("genmove x", "syntax error"),
+        ("undo", "cannot undo"),
+        ("time_settings 1 2", "syntax error"),
+        ("time_settings 1 -2 3", "syntax error"),
+        ("time_left b", "syntax error"),
+        ("known_command", "syntax error"),
+        ("final_status_list", "syntax error"),
+        ("final_status_list undead", "syntax error"),
+        ("fixed_handicap 2", "invalid number of stones"),
+        ("set_free_handicap A1", "bad vertex list"),
+        ("set_free_handicap A1 A1", "bad vertex list"),
+        ("set_free_handicap A1 pass", "bad vertex list"),
+        ("loadsgf", "syntax error"),
+        ("loadsgf no_such_file.sgf", "cannot load file"),
+        ("lz-analyze b c", "syntax error"),
+    ],
+)
+def test_wrong_arguments_are_refused_as_the_protocol_words_it(engine, line, words):
+    before = engine.now
+    assert refused(engine, line) == words
+    assert engine.now is before
+
+
+def test_rules_are_kept(engine):
+    """An occupied point, suicide, and a ko that is open again after a move elsewhere."""
+    for line in (
+        "play b C4",
+        "play w D4",
+        "play b B3",
+        "play w E3",
+        "play b C2",
+        "play w D2",
+        "play w C3",
+        "play b D3",
+    ):
+        ask(engine, line)
+    # 4  . . X O .
+    # 3  . X . X O      black D3 has taken white C3; white may not take back at once
+    # 2  . . X O .
+    assert "C3" not in stones(engine, -1)
+    assert refused(engine, "play w C3") == "illegal move"
+    assert refused(engine, "play w D3") == "illegal move"
+    ask(engine, "play w A1")
+    ask(engine, "play b A5")
+    ask(engine, "play w C3")
+    assert "D3" not in stones(engine, 1)
+    ask(engine, "clear_board")
+    for line in ("play b A2", "play b B1"):
+        ask(engine, line)
+    assert refused(engine, "play w A1") == "illegal move"  # suicide
+
+
+def test_colours_move_in_any_order_and_after_two_passes(engine):
+    """By the protocol that is not illegal; every move can be taken back."""
+    for line in ("play w B2", "play w C2", "play b D2", "play b pass", "play w PASS", "play White D4", "play BLACK d5"):
+        ask(engine, line)
+    assert stones(engine, 1) == {"D2", "D5"}
+    assert stones(engine, -1) == {"B2", "C2", "D4"}
+    assert engine.to_move == 1
+    for _ in range(7):
+        ask(engine, "undo")
+    assert not any(engine.board())
+    assert refused(engine, "undo") == "cannot undo"
+
+
+def test_passes_are_moves_and_a_finished_game_is_passed_on(engine):
+    ask(engine, "play b C3")
+    ask(engine, "play w pass")
+    ask(engine, "play b pass")
+    assert engine.over
+    assert ask(engine, "genmove w") == "pass"
+    assert ask(engine, "reg_genmove b") == "pass"
+
+
+def test_final_score_counts_the_area_with_the_komi(engine):
+    """A wall on the third line: 15 points of Black on and left of it, 10 of White."""
+    assert ask(engine, "final_score") == "W+24.5"
+    for row in range(1, 6):
+        ask(engine, f"play b C{row}")
+        ask(engine, f"play w D{row}")
+    assert ask(engine, "final_score") == "W+19.5"  # 15 - 10 - 24.5
+    assert set(ask(engine, "final_status_list alive").split()) == {f"{c}{r}" for c in "CD" for r in range(1, 6)}
+    assert ask(engine, "final_status_list dead") == ""
+
+
+def test_komi_changes_the_count_and_keeps_the_moves():
+    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
+    ask(engine, "play b C3")
+    ask(engine, "komi 3")
+    assert ask(engine, "final_score") == "B+22"
+    ask(engine, "komi 25")
+    assert ask(engine, "final_score") == "0"
+    ask(engine, "boardsize 7")
+    assert (engine.size, engine.komi) == (7, 25)
+    assert not any(engine.board())
+
+
+def test_handicap(engine):
+    """Section 4.1: set up as points of Black, White to move, only on an empty board."""
+    ask(engine, "set_free_handicap B2 D4")
+    assert stones(engine, 1) == {"B2", "D4"}
+    assert engine.to_move == 1
+    assert refused(engine, "set_free_handicap A1 A2") == "board not empty"
+    wide = Engine(Options(env="go:size=9", ui="gtp", opponent="uct:16"), envs.make("go:size=9"))
+    assert ask(wide, "fixed_handicap 5") == "C3 G7 C7 G3 E5"
+    assert refused(wide, "fixed_handicap 2") == "board not empty"
+    ask(wide, "clear_board")
+    assert refused(wide, "fixed_handicap 10") == "invalid number of stones"
+
+
+def test_genmove_plays_and_reg_genmove_does_not(engine):
+    move = ask(engine, "reg_genmove b")
+    assert not any(engine.board())
+    assert re.fullmatch(r"[A-E][1-5]|pass", move)
+    move = ask(engine, "genmove w")  # white begins
+    assert stones(engine, -1) == {move} - {"pass"}
+    assert engine.now.last[0] == 1
+    assert not engine.over
+
+
+def test_analysis_as_leela_zero_writes_it(engine):
+    """`info` lines with visits, winrate and prior as shares of 10000, the best first, ended by an empty line."""
+    looks = iter([False, False, True, True])
+    out = io.StringIO()
+    respond(engine, "8 lz-analyze b 5\n", out, lambda: next(looks, True))
+    first, *lines, last, after = out.getvalue().split("\n")
+    assert first == "=8"
+    assert last == after == ""
+    assert lines
+    for line in lines:
+        infos = [part.split() for part in line.split("info ")[1:]]
+        assert [int(words[words.index("order") + 1]) for words in infos] == list(range(len(infos)))
+        for words in infos:
+            assert words[0] == "move"
+            assert words[words.index("pv") + 1] == words[1]
+            assert 0 <= int(words[words.index("winrate") + 1]) <= 10000
+            assert 0 <= int(words[words.index("prior") + 1]) <= 10000
+    assert not any(engine.board())
+    *_, played, _, _ = raw(engine, "lz-genmove_analyze b interval 5").split("\n")
+    assert played.startswith("play ")
+    assert stones(engine, 1) == {played.split()[1]}
+
+
+def test_the_clock_becomes_seconds_for_a_move(engine):
+    """0.7 x 25 moves make a usual game, half of them ours, and never fewer than 10 are reckoned with."""
+    seconds = lambda player: engine.budget(player)[0]
+    ask(engine, "time_settings 100 0 0")
+    assert seconds(0) == pytest.approx(0.95 * 100 / 10 - 0.05)
+    ask(engine, "time_left w 20 0")
+    assert seconds(1) == pytest.approx(0.95 * 20 / 10 - 0.05)
+    ask(engine, "time_left b 30 5")  # thirty seconds for five moves
+    assert seconds(0) == pytest.approx(0.95 * 6 - 0.05)
+    assert engine.budget(0)[1] is None  # the clock alone counts
+    ask(engine, "time_settings 0 1 0")  # no limits
+    assert engine.budget(0) == (engine.options.seconds, 16)
+
+
+def test_our_own_count_of_the_clock():
+    """Canadian overtime: 10 seconds for 2 moves once the 60 are used up."""
+    clock = Clock(60, 10, 2)
+    assert clock.full == (60, 0)
+    assert clock.after(60, 0, 15) == (45, 0)
+    assert clock.after(5, 0, 6) == (10, 2)
+    assert clock.after(10, 2, 4) == (6, 1)
+    assert clock.after(6, 1, 3) == (10, 2)
+    assert Clock(60, 0, 0).after(5, 0, 6) == (0, 0)
+    assert Clock(0, 10, 2).full == (10, 2)
+
+
+def test_a_time_limit_is_kept(engine):
+    import time
+
+    ask(engine, "time_settings 10 0 0")
+    began = time.monotonic()
+    ask(engine, "genmove b")
+    assert time.monotonic() - began < 2 * 10 / 10
+    assert engine.left[0][0] < 10
+
+
+def test_sgf_through_the_protocol(engine, tmp_path):
+    for line in ("play b C3", "play w C4", "play w D4", "play b pass"):
+        ask(engine, line)
+    board = engine.board()
+    ask(engine, f"printsgf {tmp_path}/game.sgf")
+    text = ask(engine, "printsgf")
+    ask(engine, "clear_board")
+    ask(engine, f"loadsgf {tmp_path}/game.sgf")
+    assert engine.board() == board
+    assert ask(engine, "printsgf") == text
+    ask(engine, f"loadsgf {tmp_path}/game.sgf 3")  # before the third move
+    assert stones(engine, -1) == {"C4"}
+    (tmp_path / "broken.sgf").write_text("(;SZ[5];B[aa];W[aa])")
+    before = engine.now
+    assert refused(engine, f"loadsgf {tmp_path}/broken.sgf") == "illegal move"
+    (tmp_path / "broken.sgf").write_bytes(b"\x00(;")
+    assert "SGF" in refused(engine, f"loadsgf {tmp_path}/broken.sgf")
+    assert engine.now is before
+
+
+class Gnugo:
+    """GNU Go as a referee or an opponent."""
+
+    def __init__(self):
+        assert GNUGO, "GNU Go is missing: apt-get install gnugo"
+        options = "--mode gtp --level 1 --seed 1 --chinese-rules --capture-all-dead --never-resign"
+        command = [GNUGO, *options.split()]
+        self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def __call__(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        said = ""
+        while not said.endswith("\n\n"):
+            part = self.process.stdout.readline()
+            assert part, f"GNU Go is gone after {line}"
+            said += part
+        assert said.startswith("="), said
+        return said[1:].strip()
+
+
+@pytest.fixture
+def gnugo():
+    program = Gnugo()
+    yield program
+    with contextlib.suppress(BrokenPipeError):
+        program.process.communicate("quit\n", timeout=10)
+    program.process.kill()
+
+
+@pytest.mark.parametrize("both", [True, False], ids=["gnugo plays both", "we play black"])
+def test_whole_games_with_gnu_go(engine, gnugo, both):
+    """Every move is legal for both, the boards are the same after each of them, and so is the score at the end."""
+    for line in ("boardsize 5", "clear_board", "komi 24.5"):
+        gnugo(line)
+    passes, plies = 0, 0
+    while passes < 2:
+        colour = "bw"[plies % 2]
+        mover, other = (lambda line: ask(engine, line), gnugo) if colour == "b" and not both else (
+            gnugo, lambda line: ask(engine, line)
+        )  # fmt: skip
+        move = mover(f"genmove {colour}")
+        assert move.upper() != "RESIGN"
+        other(f"play {colour} {move}")
+        passes = passes + 1 if move.upper() == "PASS" else 0
+        plies += 1
+        assert plies <= 50
+        for name, cell in (("black", 1), ("white", -1)):
+            assert stones(engine, cell) == set(gnugo(f"list_stones {name}").split()), f"after move {plies}"
+    assert plies >= 10
+    # Both captured what is dead: nothing is left to be judged.
+    assert gnugo("final_status_list dead") == ""
+    assert ask(engine, "final_score") == gnugo("final_score")
+
+
+WORDS = [*COMMANDS, *ANALYSES, "b", "w", "black", "A1", "c3", "E5", "J9", "pass", "resign", "0", "5", "-1", "x" * 300]
+WORDS += ["1e9", "nan", "99999999999999999999", "24.5", "interval", "#", "\t", "\x00", "é", "１", "alive", "."]
+NEW_PROGRAMS = re.compile(r"^\s*\d*\s*(komi|quit)\b")  # other komis compile another search
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.one_of(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), st.text(max_size=40)), max_size=8)
+)
+@example(["play b A1", "lz-analyze w", "undo", "genmove b", "final_score"])
+def test_broken_input_is_answered_in_the_protocol(thinking, tmp_path_factory, lines):
+    """Whatever comes, there is exactly one answer to each line that asks something, and the engine plays on."""
+    with contextlib.chdir(tmp_path_factory.mktemp("cwd")):
+        thinking.clear()
+        thinking.clock = None
+        for line in lines:
+            line = line.replace("\n", " ")
+            if NEW_PROGRAMS.match(line) or "/" in line:
+                continue
+            said = raw(thinking, line)
+            words = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line).replace("\t", " ").partition("#")[0].split()
+            assert (said == "") == (not words)
+            if words:
+                number = words[0] if re.fullmatch("[0-9]+", words[0]) else ""
+                assert said.startswith((f"={number}", f"?{number}"))
+                assert said.endswith("\n\n")
+                assert "\n\n" not in said[:-2].rstrip("\n")
+                assert "internal error" not in said
+        assert ask(thinking, "protocol_version") == "2"
+
+
+def test_the_program_itself():
+    """Started as a controller does; it ends with quit and with the end of its input."""
+    command = [sys.executable, ROOT / "play.py", "--ui=gtp", f"--env={SPEC}", "--opponent=uct:16"]
+    spoken = b"1 name\n\xff\xfe\nplay b C3\r\n2 genmove w\n3 quit\n4 name\n"
+    done = subprocess.run(command, input=spoken, capture_output=True, timeout=200, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    answers = done.stdout.decode().split("\n\n")
+    assert answers[:3] == ["=1 ripzero", "? unknown command", "="]
+    assert re.fullmatch(r"=2 ([A-E][1-5]|pass)", answers[3])
+    assert answers[4:] == ["=3", ""]
+
+
+def test_only_go_and_players_that_search():
+    with pytest.raises(ValueError, match="speaks of Go, not of tictactoe"):
+        Engine(Options(ui="gtp"), envs.make("tictactoe"))
+    with pytest.raises(ValueError, match="a network or uct:N, not with 'random'"):
+        Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))

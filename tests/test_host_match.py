@@ -1,0 +1,139 @@
+"""Matches with programs that speak GTP: GNU Go, and ones that break off, hang, cheat or resign."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import envs
+from agents import arena, host_match
+from agents.players import make_player
+
+ROOT = Path(__file__).parents[1]
+GAME = envs.make("go:size=5,komi=24.5")
+GNUGO = "gtp:gnugo --mode gtp --level 1 --chinese-rules --capture-all-dead"
+
+# A program that knows the protocol and answers genmove as it is told to.
+PROGRAM = """
+import os, pathlib, sys, time
+pathlib.Path(f"{sys.argv[1]}/{os.getpid()}").touch()
+for line in sys.stdin:
+    if line.startswith("genmove"):
+        ANSWER
+    else:
+        print("=\\n", flush=True)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """program(answer): a program whose answer to genmove is that line of Python; its processes leave their numbers."""
+
+    def make(answer):
+        (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
+        (tmp_path / "started").mkdir()
+        return host_match.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
+
+    yield make
+    for path in (tmp_path / "started").iterdir():  # nobody is left behind
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.name), 0)
+
+
+def match(a, b, games=4, **options):
+    options = {"games": games, "opening_plies": 2, "seed": 0, "timeout": 20.0} | options
+    return host_match.play_match(GAME, a, b, **options)
+
+
+def says(answer):
+    return f"print('= {answer}\\n', flush=True)"
+
+
+def test_openings_are_those_of_the_arena():
+    """The same positions behind the moves, and the moves are legal."""
+    import jax
+
+    states, _ = jax.jit(lambda key: arena.sample_openings(GAME, key, 5, 3))(jax.random.key(4))
+    for i, moves in enumerate(host_match.openings(GAME, 5, 3, 4, fair=False)):
+        state = GAME.init()
+        for move in moves:
+            assert GAME.mask(state)[move]
+            state = GAME.move(state, move)
+        assert GAME.to_record(state) == GAME.to_record(jax.tree.map(lambda x, i=i: x[i], states))
+        assert len(moves) == 3
+
+
+def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):
+    """Two programs that only pass: without an opening White has all the komi."""
+    passing = program(says("pass"))
+    played = match(passing, passing, opening_plies=0)
+    assert played.score.tolist() == [[0, 0], [1, 1]]  # A has Black in the first half
+    assert (played.plies == 2).all()
+    result = arena.result(passing, passing, played)
+    assert (result.games, result.wins, result.losses, result.distinct) == (4, 2, 2, 2)
+
+
+def test_resigning_loses(program):
+    played = match(program(says("resign")), make_player("random", GAME, 0), games=6)
+    assert (played.score == 0).all()
+    assert played.plies.tolist() == [[2] * 3, [3] * 3]  # the other moves first in the second half
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("sys.exit(3)", "ended at 'genmove [bw]' with exit code 3"),
+        ("time.sleep(1000)", "no answer to 'genmove [bw]' within 2 s"),
+        (says("Z9"), "plays 'Z9' at move 3, which is not legal"),
+        (says(""), "plays '' at move 3, which is not legal"),
+        ("print('? I will not\\n', flush=True)", "answers 'genmove [bw]' with '. I will not'"),
+        ("print('hello\\n', flush=True)", "answers 'genmove [bw]' with 'hello'"),
+    ],
+)
+def test_a_program_that_fails_is_named_in_one_line(program, answer, words):
+    failing = program(answer)
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=words) as said:
+        match(failing, make_player("random", GAME, 0), timeout=2.0)
+    assert failing.name in str(said.value)
+    assert "\n" not in str(said.value)
+    assert time.monotonic() - began < 60
+
+
+def test_a_match_stops_when_it_is_decided(program):
+    looked = []
+    played = match(program(says("resign")), make_player("random", GAME, 0), games=20,
+                   stop=lambda pairs: looked.append(len(pairs)) or len(pairs) >= 3)  # fmt: skip
+    assert played.score.shape == (2, looked[-1])
+    assert 3 <= looked[-1] <= 7
+    assert looked == sorted(looked)
+
+
+def test_unknown_programs_and_other_games_are_refused(program):
+    with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
+        host_match.program("gtp:no-such-engine --fast")
+    with pytest.raises(ValueError, match="there is no program ''"):
+        host_match.program("gtp:")
+    passing, game = program(says("pass")), envs.make("othello")
+    with pytest.raises(ValueError, match="GTP programs play Go"):
+        host_match.play_match(game, passing, passing, games=2, opening_plies=0, seed=0)
+    with pytest.raises(ValueError, match="play matches only"):
+        make_player(passing.name, GAME, 8)
+
+
+def test_gnu_go_beats_a_random_player_as_the_command_says():
+    """White has 24.5 points of komi on 5 x 5, so both win some; GNU Go as Black wins no less than half of all."""
+    command = [sys.executable, "evaluate.py", "match", GNUGO, "random", f"--env={GAME.name}", "--games=6", "--json"]
+    done = subprocess.run([*command, "--no-fair"], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["a"], result["b"], result["games"]) == (GNUGO, "random", 6)
+    assert result["wins"] + result["draws"] + result["losses"] == 6
+    assert result["score"] >= 0.5
+    assert result["distinct"] > 3
+    assert np.isfinite(result["mean_plies"])

@@ -1,0 +1,229 @@
+"""The game in the terminal, through a pipe as through a keyboard."""
+
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+import envs
+import play
+from agents.serve.text import COMMANDS, coloured
+from envs import draw, saved
+
+ROOT = Path(__file__).parents[1]
+PROMPT = "your move>"
+
+
+@pytest.fixture
+def sit(monkeypatch, capsys):
+    """sit(options, lines): all that is printed, the lines being typed through a pipe."""
+
+    def run(options, *lines):
+        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+        play.main(["--ui=text", *options.split()])
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_two_people_play_a_game_to_its_end(sit):
+    """X wins by the diagonal: every prompt is there, and the result is said."""
+    printed = sit("--env=tictactoe --opponent=person", "b2", "a2", "a1", "b1", "c3")
+    assert printed.count(PROMPT) == 5
+    assert "player 1 wins after 5 moves" in printed
+    assert printed.count("new, undo, save FILE or quit>") == 1
+    board = "3  . . X\n2  O X .\n1  X O .\n   a b c\n"
+    assert board in printed
+
+
+def test_what_is_wrong_is_said_and_asked_again(sit):
+    printed = sit(
+        "--env=tictactoe --opponent=person", "z9", "b2", "b2", "save", 'load "', "undo now", "load /none", "b1"
+    )
+    assert "want a column and a row" in printed or "z9" in printed
+    assert "'b2' is not legal here; legal: a3, b3, c3, a2, c2, a1, b1, c1" in printed
+    assert "want the name of one file" in printed
+    assert "No closing quotation" in printed
+    assert "undo takes nothing else" in printed
+    assert "/none: No such file or directory" in printed
+    assert printed.count(PROMPT) == 9
+    assert "2  . X .\n1  . O .\n" in printed  # the last move was made
+
+
+def test_no_colours_in_a_pipe(sit):
+    assert "\x1b" not in sit("--env=foq:rows=4,cols=5 --opponent=random", "moves")
+
+
+def test_the_opponent_answers_and_undo_takes_both_moves_back(sit):
+    printed = sit("--env=tictactoe --opponent=minimax:2", "b2", "undo", "undo", "moves", "b2", "moves")
+    assert printed.count("minimax:2 plays") == 2
+    assert "there is nothing to take back" in printed
+    assert "played: none" in printed
+    assert re.search(r"played: b2 [abc][123]\n", printed)
+
+
+def test_seats_and_three_players(sit):
+    printed = sit("--env=foq_multi:rows=4,cols=4 --opponent=random --seat=2", "moves", "quit")
+    assert printed.index("random plays") < printed.index(PROMPT)
+    game = envs.make("foq_multi:rows=4,cols=4")
+    names = re.search(r"played: (.*)\n", printed)[1].split()
+    assert len(names) == 1
+    legal = re.search(r"legal: (.*)\n", printed)[1].split()
+    state = saved.replay(game, game.init(), names)[0][-1]
+    assert legal == [game.action_name(int(a)) for a in np.flatnonzero(game.mask(state))]
+    printed = sit("--env=foq_multi:rows=4,cols=4 --opponent=random --seat=0")
+    assert re.search(r"player \d wins? after \d+ moves|players .* win|a draw|player \d and player \d win", printed)
+    assert PROMPT not in printed
+
+
+def test_hint_and_eval_find_the_win(sit, tmp_path):
+    """X to move wins at c3 at once; without a network of this size play-outs see it too."""
+    (tmp_path / "game.json").write_text(json.dumps({"game": "tictactoe", "actions": ["a3", "a1", "b3", "b1"]}))
+    printed = sit("--env=tictactoe --opponent=uct:50", f"load {tmp_path}/game.json", "hint", "eval")
+    assert re.search(r"^c3 \((won|\d+ %)\), expects c3", printed, re.MULTILINE)
+    assert re.search(r"^player 1: (won|9\d %|100 %) \(models/tictactoe, \d+ simulations\)", printed, re.MULTILINE)
+    assert re.search(r"^c3 +\d+ +(won|9\d %|100 %) ", printed, re.MULTILINE)
+
+
+def test_games_are_saved_and_loaded(sit, tmp_path):
+    printed = sit("--env=tictactoe --opponent=person", "b2", "a1", f"save {tmp_path}/game.json")
+    assert f"saved 2 moves in {tmp_path}/game.json" in printed
+    game = envs.make("tictactoe")
+    assert saved.from_file(game, (tmp_path / "game.json").read_text())[1] == ["b2", "a1"]
+    printed = sit("--env=tictactoe --opponent=person", f"load {tmp_path}/game.json", "undo", "moves", "new", "moves")
+    assert "played: b2\n" in printed
+    assert printed.rstrip().endswith(PROMPT)
+    (tmp_path / "bad.json").write_text('{"game": "foq"}')
+    printed = sit("--env=tictactoe --opponent=person", "b2", f"load {tmp_path}/bad.json", "moves")
+    assert "this is a game of foq, not of tictactoe" in printed
+    assert "played: b2\n" in printed
+    assert not list(tmp_path.glob("*.new"))
+
+
+def test_go_is_saved_as_sgf(sit, tmp_path):
+    sit("--env=go:size=5 --opponent=person", "c3", "D4", "pass", f"save {tmp_path}/game.sgf")
+    text = (tmp_path / "game.sgf").read_text()
+    assert text.replace("\n", "").endswith((";B[cc];W[db];B[])", ";B[cc];W[db];B[tt])"))
+    printed = sit("--env=go:size=5 --opponent=person", f"load {tmp_path}/game.sgf", "moves")
+    assert "played: C3 D4 pass" in printed
+    printed = sit("--env=tictactoe --opponent=person", f"save {tmp_path}/other.sgf")
+    assert "SGF is for games of Go" in printed
+    assert not (tmp_path / "other.sgf").exists()
+
+
+def test_help_names_every_command(sit):
+    printed = sit("--env=tictactoe --opponent=person", "help")
+    for name, command in COMMANDS.items():
+        assert f"{name:5}  {command.__doc__}" in printed
+    assert "legal: a3, b3, c3" in printed
+
+
+@pytest.mark.parametrize("name", [*envs.list(), str(ROOT / "docs" / "domineering.py")])
+def test_every_game_of_the_registry_can_be_played(sit, name):
+    """A random move of the person's and one of the opponent's."""
+    game = envs.make(name)
+    (move,) = draw.random_moves(game, game.init(), 1, seed=5)
+    seat = int(game.player(game.init())) + 1  # EvoPawness begins with Black
+    printed = sit(f"--env={name} --opponent=random --seat={seat}", move, "moves")
+    assert f"played: {move}" in printed
+    assert "Traceback" not in printed
+
+
+@pytest.mark.parametrize(
+    ("picture", "marked"),
+    [
+        ("2  X .\n1  O *\n   a b\nX to move", {"X": "bold cyan", "O": "bold red", "*": "green"}),
+        (" 2  A #\n 1  B .\n    a b", {"A": "bold cyan", "B": "bold red", "#": "bright_black"}),
+    ],
+)
+def test_pieces_have_the_colours_of_their_players(picture, marked):
+    text = coloured(picture)
+    assert text.plain == picture
+    for sign, style in marked.items():
+        at = picture.index(sign)
+        assert any(span.start <= at < span.end and span.style == style for span in text.spans), sign
+
+
+def test_column_names_are_no_pieces():
+    """Go's columns A and B are not the queens of these names, nor O on a wide board White's stones."""
+    picture = envs.make("go:size=15").show(envs.make("go:size=15").init())
+    styles = {str(span.style) for span in coloured(picture).spans}
+    assert styles <= {"bright_black", "magenta"}
+    assert {"bold cyan"} == {
+        str(span.style)
+        for span in coloured("S5/1/1").spans
+    }  # fmt: skip
+
+
+def test_a_terminal_gets_colours():
+    console = Console(force_terminal=True, file=io.StringIO(), color_system="standard")
+    console.print(coloured("1  X O\n   a b"))
+    assert "\x1b[1;36mX\x1b[0m" in console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--env=chess", "unknown game 'chess'"),
+        ("--opponent=nobody", "unknown player 'nobody'"),
+        ("--env=tictactoe --opponent=models/foq", "is a network for foq"),
+        ("--env=tictactoe --seat=3", "--seat must be from 1 to 2"),
+        ("--num_simulations=0", "--num_simulations must be at least 1"),
+        ("--ui=voice", "--ui"),
+    ],
+)
+def test_bad_options_are_one_line_and_exit_code_2(options, words, capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(SystemExit) as stopped:
+        play.main(["--ui=text", *options.split()])
+    assert stopped.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    assert words in said
+
+
+def test_the_program_ends_with_its_input():
+    """A real pipe: broken bytes are answered, the end of the input ends the program with exit code 0."""
+    command = [sys.executable, "play.py", "--ui=text", "--env=tictactoe", "--opponent=random"]
+    environment = {**os.environ, "TERM": "xterm-256color"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, input=b"b2\n\xff\n", capture_output=True, timeout=200)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.count(PROMPT.encode()) == 3
+    assert b"\x1b" not in done.stdout
+
+
+def documented(ui):
+    """The options of every such program in docs/playing.md, on a small board and against a quick player."""
+    text = (ROOT / "docs/playing.md").read_text().replace("size=9", "size=5")
+    text = re.sub(r"uct:\d+", "random", text) if ui == "text" else text
+    return re.findall(rf"python play\.py (\S*--env=\S+ --ui={ui}\b[^#\n]*)", text)
+
+
+@pytest.mark.parametrize("options", documented("text"))
+def test_commands_of_the_document(sit, options):
+    printed = sit(options.replace("--ui=text", ""), "quit")
+    assert (" moves\n" in printed) == ("--seat=0" in options)  # the result of a whole game
+    assert (PROMPT in printed) == ("--seat=0" not in options)
+
+
+@pytest.mark.parametrize("options", documented("gtp"))
+def test_gtp_commands_of_the_document(options):
+    from agents import cli
+    from agents.serve.engine import Engine
+    from agents.serve.options import Options
+
+    parsed = cli.parse(Options, options.split())
+    assert Engine(parsed, envs.make(parsed.env)).size == 5
+
+
+def test_the_document_has_both():
+    assert len(documented("text")) >= 5
+    assert len(documented("gtp")) == 2

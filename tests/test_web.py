@@ -1,0 +1,509 @@
+"""The JSON interface of the page: every game through it, limits, bad input, many at once."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import jax
+import numpy as np
+import pytest
+import uvicorn
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import envs
+import play
+from agents.serve import sessions as sessions_file
+from agents.serve import web
+from agents.serve.options import Options
+from agents.serve.positions import changed, look_at
+from agents.serve.sessions import Limits, Refused, Sessions
+from agents.serve.thinker import Job, Thinker
+
+ROOT = Path(__file__).parents[1]
+OPTIONS = Options(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
+PEOPLE = ["person", "person"]
+
+
+@pytest.fixture(scope="module")
+def thinker():
+    thinker = Thinker()
+    yield thinker
+    thinker.close()
+
+
+@pytest.fixture(scope="module")
+def house(thinker):
+    return web.make_house(OPTIONS, thinker)
+
+
+@pytest.fixture(scope="module")
+def client(house):
+    """Calls a real server in this process."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        server = uvicorn.Server(uvicorn.Config(web.make_app(house), log_level="warning"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
+        thread.start()
+        limits = httpx.Limits(max_connections=100)
+        with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=120, limits=limits) as client:
+            yield client
+        server.should_exit = True
+        thread.join()
+
+
+def ask(client, session, command, status=200, **more):
+    reply = client.post(f"/api/sessions/{session['id']}/{command}", json={"version": session["version"], **more})
+    assert reply.status_code == status, reply.text
+    return session | reply.json() if status == 200 else reply.json()["error"]
+
+
+def begin(client, **request):
+    reply = client.post("/api/sessions", json=request)
+    assert reply.status_code == 201, reply.text
+    return reply.json()
+
+
+def rested(client, session):
+    """Waits until nobody thinks."""
+    while session["thinking"] is not None:
+        time.sleep(0.02)
+        session |= client.get(f"/api/sessions/{session['id']}", params={"version": session["version"]}).json()
+    return session
+
+
+# Games
+
+
+@pytest.mark.parametrize("name", envs.list())
+def test_every_game_is_played_through_the_interface(client, name):
+    """Random moves by people; what the server shows is what the rules say, move by move."""
+    game, rng = envs.make(name), random.Random(name)
+    step, mask = jax.jit(game.step), jax.jit(game.mask)
+    state = game.init()
+    session = begin(client, game=name, players=["person"] * game.num_players)
+    assert session["title"] and session["rules"] and len(session["seats"]) == game.num_players
+    while not session["over"] and session["ply"] < 40:
+        legal = np.flatnonzero(np.asarray(mask(state)))
+        assert [way["action"] for way in session["legal"]] == [game.action_name(int(a)) for a in legal]
+        assert session["to_move"] == int(game.player(state))
+        action = int(rng.choice(legal))
+        state = step(state, action)
+        session = ask(client, session, "move", action=game.action_name(action))
+        assert session["last"]["action"] == game.action_name(action)
+        assert session["last"]["changed"] or not session["last"]["cells"]
+    assert session["save"]["position"] == json.loads(json.dumps(game.to_record(state)))
+    assert session["over"] == bool(game.over(state))
+    if session["over"]:
+        assert session["result"] == pytest.approx(np.asarray(game.rewards(state)).tolist())
+    else:
+        mover = session["to_move"]
+        session = ask(client, session, "resign")
+        assert session["result"][mover] == -1
+        assert sum(session["result"]) == pytest.approx(0)
+    assert client.delete(f"/api/sessions/{session['id']}").status_code == 200
+
+
+def test_the_squares_that_a_move_would_rip_are_shown(client):
+    """From a8 to e8 the queen rips b8 to e8, and leaves a8."""
+    session = begin(client, game="foq", players=PEOPLE)
+    where = f"/api/sessions/{session['id']}/preview"
+    reply = client.get(where, params={"version": session["version"], "action": "e8"}).json()
+    assert sorted(reply["changed"]) == ["a8", "b8", "c8", "d8", "e8"]
+    assert reply["svg"] != session["svg"]
+    assert client.get(where, params={"version": session["version"], "action": "h1"}).status_code == 400
+    assert client.get(f"/api/sessions/{session['id']}").json()["ply"] == 0
+
+
+def test_changed_cells_of_othello():
+    """The first move encloses one disc: it and the new one change, marks of legal squares do not count."""
+    game = envs.make("othello")
+    start = look_at(game, game.init())
+    after = start.after(game.parse_action("d3"))
+    assert sorted(changed(start, after)) == ["d3", "d4"]
+
+
+def test_a_game_against_an_engine(client):
+    session = begin(client)
+    assert session["game"] == "tictactoe"
+    assert session["players"] == ["person", "uct:16"]
+    while not session["over"]:
+        session = ask(client, session, "move", action=session["legal"][0]["action"])
+        session = rested(client, session)
+    assert [move["player"] for move in session["history"]] == [i % 2 for i in range(session["ply"])]
+    assert session["values"][-1] == session["result"]
+
+
+def test_whoever_begins_is_a_person_by_default(client):
+    session = begin(client, game="evopawness")
+    assert session["to_move"] == 1  # Black begins
+    assert session["players"][1] == "person"
+    assert session["players"][0] != "person"
+
+
+def test_three_players(client):
+    session = begin(client, game="foq_multi", players=["random", "person", "random"])
+    session = rested(client, session)
+    assert (session["ply"], session["to_move"]) == (1, 1)
+    session = rested(client, ask(client, session, "move", action=session["legal"][0]["action"]))
+    assert session["ply"] >= 4 or session["over"]
+    assert session["over"] or session["to_move"] == 1
+    session = ask(client, session, "resign")
+    assert session["result"] == [0.5, -1, 0.5]
+
+
+# Undo, hints, analysis, files
+
+
+def test_undo_and_redo_pass_over_the_engine(client):
+    session = rested(client, ask(client, begin(client), "move", action="b2"))
+    reply = session["history"][1]["action"]
+    session = ask(client, session, "undo")
+    assert (session["ply"], session["redo"], session["thinking"]) == (0, True, None)
+    session = ask(client, session, "redo")
+    assert [move["action"] for move in session["history"]] == ["b2", reply]
+    session = ask(client, session, "undo")
+    session = ask(client, session, "resign")
+    assert session["result"] == [-1, 1]
+    session = ask(client, session, "undo")
+    assert not session["over"]
+    assert "nothing to take back" in ask(client, session, "undo", status=409)
+
+
+def test_watching_engines_and_going_on_after_an_undo(client):
+    session = begin(client, players=["random", "random"])
+    while not session["over"]:
+        session |= client.get(f"/api/sessions/{session['id']}", params={"version": session["version"]}).json()
+    assert "nobody plays" in ask(client, ask(client, session, "undo"), "resign", status=409)
+    session = client.get(f"/api/sessions/{session['id']}").json()
+    assert session["paused"]
+    ask(client, session, "resume")
+
+
+def test_hint_takes_the_win(client):
+    board = [1, 1, 0, -1, -1, 0, 0, 0, 0]
+    session = begin(client, start={"board": board, "to_move": 1}, players=PEOPLE)
+    session = rested(client, ask(client, session, "hint"))
+    assert session["hint"] == "c3"
+    assert session["version"] == 1  # nothing was played
+    assert session["values"] == [[1, -1]]
+
+
+def test_analysis_tells_of_every_move_and_can_be_stopped(client):
+    session = begin(client, players=PEOPLE)
+    session = ask(client, session, "analyse", simulations=4096, seconds=60)
+    assert session["thinking"]["kind"] == "analysis"
+    begun = time.monotonic()
+    while session["report"] is None or (session["thinking"] and session["thinking"]["simulations"] < 64):
+        session |= client.get(f"/api/sessions/{session['id']}", params={"version": session["version"]}).json()
+    session = rested(client, ask(client, session, "stop"))
+    assert time.monotonic() - begun < 50
+    assert len(session["report"]["moves"]) == 9
+    assert sum(move["visits"] for move in session["report"]["moves"]) == session["report"]["simulations"]
+    assert sum(move["prior"] for move in session["report"]["moves"]) == pytest.approx(1, abs=1e-2)
+
+
+def test_review_finds_the_mistake(client):
+    """O answers the middle by an edge, which loses; all other moves but O's last ones keep the value."""
+    session = begin(client, players=PEOPLE, simulations=1000)
+    for action in ("b2", "b3", "a3", "c1"):
+        session = ask(client, session, "move", action=action)
+    session = rested(client, ask(client, session, "review"))
+    marks = {move["action"]: move["mark"] for move in session["review"]}
+    assert marks["b3"] in ("mistake", "blunder")
+    assert marks["b2"] == marks["a3"] == ""
+    assert all(value is not None for value in session["values"])
+
+
+def test_a_saved_game_comes_back_and_a_position_too(client):
+    session = begin(client, players=PEOPLE)
+    for action in ("b2", "a1", "c3"):
+        session = ask(client, session, "move", action=action)
+    saved = session["save"]
+    again = begin(client, **{k: saved[k] for k in ("game", "actions")}, players=PEOPLE)
+    assert again["id"] != session["id"]
+    assert again["svg"] == session["svg"]
+    assert again["history"] == session["history"]
+    position = begin(client, game=saved["game"], start=saved["position"], players=PEOPLE)
+    assert (position["svg"], position["ply"]) == (session["svg"], 0)
+    resigned = begin(client, game="tictactoe", actions=["b2"], resigned=1, players=PEOPLE)
+    assert resigned["result"] == [1, -1]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "words"),
+    [
+        (b"{", 400, "no JSON"),
+        (b"[]", 400, "JSON object"),
+        (b"[" * 100_000, 400, "no JSON"),
+        (b'{"version": NaN}', 400, "no JSON"),
+        (b'{"version": 1e999}', 400, "no JSON"),
+        (b'{"version": ' + b"9" * 5000 + b"}", 400, "no JSON"),
+        (b"\xff\xfe", 400, "no JSON"),
+        (b'{"version": true, "action": "b2"}', 400, "version"),
+        (b'{"version": 1, "action": 7}', 400, "action"),
+        (b'{"version": 1, "action": "zz"}', 400, "no cell"),
+        (b'{"version": 1, "action": null}', 400, "action"),
+        (b'{"version": 0, "action": "b2"}', 409, "gone on"),
+        (b"{}" + b" " * 2**20, 413, "longer than"),
+    ],
+)
+def test_bad_moves_are_refused_in_one_line(client, content, status, words):
+    session = begin(client, players=PEOPLE)
+    reply = client.post(
+        f"/api/sessions/{session['id']}/move", content=content, headers={"Content-Type": "application/json"}
+    )
+    assert reply.status_code == status, reply.text
+    assert words in reply.json()["error"]
+    assert len(reply.text) < 400
+    assert client.get(f"/api/sessions/{session['id']}").json()["ply"] == 0
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {"game": "chess"},
+        {"game": "foq:rows=26,cols=26"},
+        {"game": "/etc/passwd.py"},
+        {"game": ["tictactoe"]},
+        {"players": ["person"]},
+        {"players": ["person", "../../models/foq"]},
+        {"players": ["person", "/etc"]},
+        {"players": ["person", "uct:99999999"]},
+        {"players": ["person", 5]},
+        {"players": "person"},
+        {"simulations": 10**9},
+        {"simulations": 0},
+        {"simulations": 1.5},
+        {"seconds": 1e9},
+        {"seconds": True},
+        {"start": {"board": [9] * 9, "to_move": 1}},
+        {"start": [1]},
+        {"start": {"board": "x" * 1000, "to_move": {}}},
+        {"actions": ["b2", "b2"]},
+        {"actions": ["b2"] * 1000},
+        {"actions": {"0": "b2"}},
+        {"resigned": 7},
+        {"resigned": "x"},
+    ],
+)
+def test_bad_games_are_refused_in_one_line(client, request_):
+    reply = client.post("/api/sessions", json=request_)
+    assert reply.status_code == 400, reply.text
+    assert list(reply.json()) == ["error"]
+    assert len(reply.text) < 600
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nowhere", 404),
+        ("GET", "/../../pyproject.toml", 404),
+        ("GET", "/%2e%2e/%2e%2e/pyproject.toml", 404),
+        ("GET", "/page.js/../../web.py", 404),
+        ("GET", "/api/sessions/nobody", 404),
+        ("DELETE", "/api/sessions/nobody", 404),
+        ("GET", "/api/sessions", 405),
+        ("PUT", "/api/sessions/nobody", 405),
+        ("GET", "/api/sessions/nobody/move", 405),
+        ("POST", "/", 405),
+    ],
+)
+def test_wrong_paths_and_methods(client, method, path, status):
+    reply = client.request(method, httpx.URL(client.base_url).copy_with(raw_path=path.encode()))
+    assert reply.status_code == status
+    assert list(reply.json()) == ["error"]
+
+
+def test_strangers_are_not_let_in(client):
+    """Neither under another name for this address, nor by a form of another page."""
+    assert client.get("/api/status", headers={"Host": "evil.example"}).status_code == 400
+    assert client.post("/api/sessions", data={"game": "foq"}).status_code == 415
+    assert "default-src 'self'" in client.get("/").headers["content-security-policy"]
+
+
+json_values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=20)
+    | st.sampled_from(["b2", "person", 1]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+fields = st.sampled_from(
+    ["version", "action", "players", "simulations", "seconds", "start", "game", "actions", "resigned"]
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from([*sessions_file.COMMANDS, "", "nonsense"]), st.dictionaries(fields, json_values, max_size=5))
+def test_whatever_is_sent_is_answered(client, word, said):
+    session = begin(client, players=PEOPLE)
+    text = json.dumps(said).encode()
+    for where in (f"/api/sessions/{session['id']}/{word}", "/api/sessions"):
+        reply = client.post(where, content=text, headers={"Content-Type": "application/json"})
+        assert reply.status_code < 500, (where, said, reply.text)
+        assert reply.status_code < 300 or list(reply.json()) == ["error"]
+    now = client.get(f"/api/sessions/{session['id']}").json()
+    assert now["ply"] == len(now["save"]["actions"])
+    client.delete(f"/api/sessions/{session['id']}")
+
+
+def test_sessions_are_bounded_in_number_and_age(house, monkeypatch):
+    monkeypatch.setattr(sessions_file, "MOST_SESSIONS", 3)
+    sessions = Sessions(house)
+    made = [sessions.create({"game": "tictactoe", "players": PEOPLE}) for _ in range(3)]
+    sessions.get(made[0].id).view()
+    made.append(sessions.create({"game": "tictactoe", "players": PEOPLE}))
+    assert len(sessions) == 3
+    with pytest.raises(Refused):
+        sessions.get(made[1].id)  # the one that rested longest
+    assert sessions.get(made[0].id) is made[0]
+    monkeypatch.setattr(sessions_file, "OLDEST", -1.0)
+    sessions.create({"game": "tictactoe", "players": PEOPLE})
+    assert len(sessions) == 1
+
+
+# Many at once
+
+
+def test_of_two_moves_at_once_one_is_made(client):
+    for _ in range(5):
+        session = begin(client, players=PEOPLE)
+        post = lambda action, session=session: client.post(
+            f"/api/sessions/{session['id']}/move", json={"version": session["version"], "action": action}
+        )
+        with ThreadPoolExecutor(8) as pool:
+            replies = list(pool.map(post, ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2"]))
+        assert sorted(reply.status_code for reply in replies) == [200] + [409] * 7
+        assert client.get(f"/api/sessions/{session['id']}").json()["ply"] == 1
+
+
+def test_fifty_sessions_at_once_lose_no_move_and_mix_none_up(client):
+    """Each plays its own random game against the engine; the searches of all go together."""
+    before = client.get("/api/status").json()
+    barrier = threading.Barrier(50)
+
+    def whole_game(number: int):
+        rng, mine = random.Random(number), []
+        session = begin(client)
+        barrier.wait()
+        while not session["over"]:
+            mine.append(rng.choice(session["legal"])["action"])
+            session = rested(client, ask(client, session, "move", action=mine[-1]))
+        return session, mine
+
+    with ThreadPoolExecutor(50) as pool:
+        games = list(pool.map(whole_game, range(50)))
+    game = envs.make("tictactoe")
+    for session, mine in games:
+        actions = [move["action"] for move in session["history"]]
+        assert actions[::2] == mine
+        state = game.init()
+        for action in actions:
+            assert np.asarray(game.mask(state))[game.parse_action(action)]
+            state = game.step(state, game.parse_action(action))
+        assert bool(game.over(state))
+        assert np.asarray(game.rewards(state)).tolist() == session["result"]
+    assert len({session["id"] for session, _ in games}) == 50
+    assert len({tuple(mine) for _, mine in games}) > 25
+    after = client.get("/api/status").json()
+    steps, searches = (after[k] - before[k] for k in ("steps", "searches"))
+    assert searches > 3 * steps
+
+
+def test_a_search_finds_the_same_alone_and_among_others(thinker):
+    """The network without noise: neighbours in the batch change nothing."""
+    game, ended = envs.make("tictactoe"), threading.Event()
+    states = [game.init()]
+    for action in (4, 0, 8):
+        states.append(game.step(states[-1], action))
+    left = threading.Semaphore(0)
+    make = lambda s: Job(game, "models/tictactoe", s, 0, 96, 60.0, lambda job: left.release())
+    alone = thinker.submit(make(states[1]))
+    assert left.acquire(timeout=120)
+    steps = thinker.steps
+    thinker.submit(Job(game, "random", states[0], 0, 1, 1.0, lambda job: ended.wait(60)))  # the others gather meanwhile
+    together = [thinker.submit(make(s)) for s in states]
+    ended.set()
+    for _ in states:
+        assert left.acquire(timeout=120)
+    assert thinker.steps - steps == 3  # 96 simulations in steps of 32, all four side by side
+    assert together[1].report == alone.report
+    for job, s in zip(together, states, strict=True):
+        legal = {game.action_name(int(a)) for a in np.flatnonzero(np.asarray(game.mask(s)))}
+        assert {move["action"] for move in job.report["moves"]} == legal
+        assert game.action_name(job.choice) in legal
+
+
+def test_a_failing_search_is_told_and_others_go_on(house):
+    game = envs.make("tictactoe")
+    session = sessions_file.Session(house, game, ["person", "models/nowhere"], Limits(8, 5.0), None)
+    session.move(0, "b2")
+    while session.view()["thinking"]:
+        time.sleep(0.02)
+    assert "nowhere" in session.view()["failure"]
+    session.undo(session.version)
+    assert session.view()["ply"] == 0
+    other = Sessions(house).create({"game": "tictactoe"})
+    other.move(other.version, "b2")
+    while other.view()["thinking"]:
+        time.sleep(0.02)
+    assert other.view()["ply"] == 2
+
+
+# The command
+
+
+def refused(capsys, *arguments) -> str:
+    """The one line with which play.py refuses its options."""
+    with pytest.raises(SystemExit) as stop:
+        play.main(["--no_open", "--port=0", *arguments])
+    assert stop.value.code == 2
+    said = capsys.readouterr().err.strip()
+    assert len(said.splitlines()) == 1
+    return said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--env=chess"], "unknown game"),
+        (["--opponent=nobody"], "unknown player"),
+        (["--opponent=models/tictactoe"], "not for foq"),
+        (["--num_simulations=0"], "at least 1"),
+        (["--seconds=nan"], "more than 0"),
+        (["--host=no.such.host.invalid"], "--host="),
+        (["--nonsense"], "nonsense"),
+    ],
+)
+def test_wrong_options_end_in_one_line(capsys, arguments, words):
+    assert words in refused(capsys, *arguments)
+
+
+def test_a_taken_port_is_named(capsys):
+    with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as door:
+        said = refused(capsys, "--env=tictactoe", f"--port={door.getsockname()[1]}")
+    assert "--port=0 takes a free port" in said
+
+
+def test_a_missing_extra_is_named():
+    code = "import sys; sys.modules['starlette'] = sys.modules['uvicorn'] = None; import play; play.main(['--no_open'])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "pip install -e '.[play]'" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
