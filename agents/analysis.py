@@ -144,7 +144,8 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
     """What the trees say of their position, JSON-ready.
 
     Returns:
-        `value` for the mover and `values` for every player, `simulations` of all trees, `proven` (`win`, `draw`,
+        `value` of the best move for the mover (with more than two players of all moves, by visits), `values` for every
+        player, `simulations` of all trees, `proven` (`win`, `draw`,
         `loss` for the mover, or None), and `moves`, the best first, `most` of them: `action`, `visits`,
         `value`, `prior`, `proven` and `line`, the moves that the first tree expects from it on.
     """
@@ -165,11 +166,13 @@ def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
     best, limit = low.max(initial=-np.inf), high.max(initial=-np.inf)
     sure = np.where(low == high, np.where((low == best) & (low > -1), 1, -(low < 0).astype(int)), 0)
-    order = np.lexsort((-prior, -visits.sum(0), -sure))[:most]
+    order = np.lexsort((-prior, -q, -visits.sum(0), -sure))[:most]
     proven = lambda low, high: PROVEN[int(low)] if low == high else None
     name = lambda code: game.action_name(int(code))
     value = np.clip(means[mover], best, limit)
-    if game.num_players == 2:  # what is proven holds for both
+    if game.num_players == 2:
+        # Gumbel search looks at bad moves as often as at good ones at first: the mean over all would be too low.
+        value = np.clip(q[order[0]], best, limit) if visits[:, order[:1]].any() else value
         means = np.where(np.arange(2) == mover, value, -value)
     return {
         "value": round(float(value), 4),
