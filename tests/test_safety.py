@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -294,6 +295,8 @@ def test_an_update_that_is_not_finite_is_skipped(devices):
 class Program:
     """train.py as people start it; what it says goes into a file."""
 
+    started: ClassVar[list[subprocess.Popen]] = []
+
     def __init__(self, home: pathlib.Path, *arguments: str):
         self.said_in = home / "said"
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -302,6 +305,8 @@ class Program:
                 [sys.executable, str(ROOT / "train.py"), *arguments],
                 cwd=home, env=environment, stdout=subprocess.DEVNULL, stderr=said,
             )  # fmt: skip
+
+        self.started.append(self.process)
 
     def said(self) -> str:
         return self.said_in.read_text()
@@ -316,6 +321,16 @@ class Program:
     def end(self, number: int) -> int:
         self.process.send_signal(number)
         return self.process.wait(300)
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on():
+    """A test that fails leaves no program behind."""
+    yield
+    while Program.started:
+        process = Program.started.pop()
+        process.kill()
+        process.wait()
 
 
 def metrics(folder: pathlib.Path) -> list[dict]:
