@@ -216,6 +216,8 @@ def run_ladder(command: Ladder) -> None:
         {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
         for player, spec, rating, interval in zip(players, specs, elo.tolist(), intervals, strict=True)
     ]
+    best = max(range(len(networks)), key=lambda i: elo[len(command.baselines) + i])
+    checkpoint.mark_best(command.run, int(networks[best].name))
     record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
     (command.run / report.LADDER).write_text(json.dumps(record) + "\n")
     if command.json:

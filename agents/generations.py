@@ -200,7 +200,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             learning, total = carry
             index = replay.draw(run.replay, jax.random.fold_in(draw_key, i), (CHUNK, batch))
             learning, losses = update(learning, run.replay, index, progress)
-            return learning, jax.tree.map(lambda t, x: t + x.mean(), total, losses)
+            return learning, jax.tree.map(lambda t, x: t + jnp.nanmean(x), total, losses)
 
         rows = mesh.total(run.replay.known)
         chunks = jnp.maximum(EPOCHS * rows // (config.batch_size * CHUNK), 1)
