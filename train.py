@@ -182,12 +182,9 @@ def iterate(programs: Programs, config: Config, run: Run, progress: float) -> tu
     jax.block_until_ready((run, learnt))
     end = time.monotonic()
     figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
-    figures |= {
-        name: int(figures[name])
-        for name in ("games", "replay_rows", "skipped_updates", "broken_rows")
-        if name in figures
-    }
-    plies = config.num_envs * config.plies_per_iteration
+    whole = ("games", "plies", "replay_rows", "skipped_updates", "broken_rows")
+    figures |= {name: int(figures[name]) for name in whole if name in figures}
+    plies = figures.get("plies", config.num_envs * config.plies_per_iteration)
     times = {"seconds": end - start, "play_seconds": turned - start, "learn_seconds": end - turned}
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
 

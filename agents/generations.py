@@ -43,6 +43,7 @@ LOT = 1e-6  # decides by lot among equal values
 
 class Played(NamedTuple):
     games: Array
+    plies: Array  # of all games together
     game_length: Array
     draw_rate: Array
     first_win_rate: Array
@@ -174,6 +175,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         games, rewards = mesh.total(rows.done), rows.rewards[-1]
         played = Played(
             games=games,
+            plies=mesh.total(lanes.plies),
             game_length=mesh.total(lanes.plies) / games,
             draw_rate=mesh.total((rewards == 0).all(-1)) / games,
             first_win_rate=mesh.total(rewards[:, 0] > 0) / games,

@@ -157,6 +157,7 @@ def draw_panel(panel: Panel, rows: Rows) -> str | None:
             axes.plot(x, values(name), style, label=label, color=colour, marker="." if len(rows) < 40 else None)
     if panel.share:
         axes.set_ylim(0, 1.02)
+    axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("iteration")
     if len(known) > 1:
         axes.legend(frameon=False, fontsize=8)
@@ -282,7 +283,7 @@ main { max-width: 1080px; margin: 0 auto; padding: 2rem 1.2rem 4rem; }
 h1 { font-size: 1.7rem; margin: 0 0 1rem; } h2 { margin: 2.5rem 0 1rem; font-size: 1.25rem; }
 h3 { font-size: 1rem; margin: 1.6rem 0 .6rem; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(170px, 1fr)); gap: .8rem; margin: 0; }
-dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-weight: 600; }
+dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); gap: 1rem; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; }
 .card h3 { margin: 0; } .card p { margin: .1rem 0 .5rem; color: var(--soft); font-size: .85rem; }
