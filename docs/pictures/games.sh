@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the pictures of all games in docs/pictures/games/ anew.
+# Draws the pictures of all games in docs/pictures/games/ anew, and the one at the head of the README.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 draw() { python -m envs.draw "$1" --out="docs/pictures/games/$2" "${@:3}"; }
@@ -16,3 +16,4 @@ draw hex hex.png --width=360 --moves="e4 g6 f5 f7 e7 d8 g4 h4 g5 h5 d7 c8 c7"
 draw othello othello.png --width=260 --random_plies=20 --seed=3
 draw sum_to_100 sum_to_100.png --width=260 --moves="+1 +10 +7 +4 +5"
 draw tictactoe tictactoe.png --width=180 --moves="b2 a3 c3 a1 a2"
+python -m envs.draw foq --random_plies=8 --seed=3 --out=docs/foq.svg
