@@ -271,7 +271,7 @@ def forget_later(folder: Path, iteration: int) -> None:
 
 def _tidy(folder: Path, keep: int) -> None:
     for old in numbered(folder / "resume")[:-keep]:
-        shutil.rmtree(old)
+        set_aside(old)  # a folder half removed must not look like a checkpoint
     for kind in ("networks", "resume"):
         for aside in (folder / kind).glob(f"*{OLD}"):
             shutil.rmtree(aside)

@@ -21,14 +21,6 @@ pytest.register_assert_rewrite("envs.check")  # its rules say what differed
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the groups
-def pytest_collection_modifyitems(items):
-    """What shares compiled programs runs in one process: the tests of a file, or of a game in test_conformance."""
-    for item in items:
-        game = item.callspec.params.get("bench", "") if hasattr(item, "callspec") else ""
-        item.add_marker(pytest.mark.xdist_group(f"{item.path.name} {game}"))
-
-
 def pytest_terminal_summary(terminalreporter):
     """The lines that tests have to report, whichever process they ran in."""
     reports = terminalreporter.stats.get("passed", [])

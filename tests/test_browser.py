@@ -34,8 +34,8 @@ def window():
 
 
 def fresh(driver, address: str):
-    """The page as a newcomer sees it."""
-    driver.get(address)
+    """The page as a newcomer sees it. What it remembers is cleared where no script of its own could write it anew."""
+    driver.get(f"{address}/style.css")
     driver.execute_script("sessionStorage.clear(); localStorage.clear()")
     driver.get(address)
     return settled(driver)

@@ -25,7 +25,10 @@ SHORT = {
 }
 
 
-@pytest.mark.parametrize("recipe", list(SHORT))
+LONG = ("alphazero", "evopawness")  # a minute each
+
+
+@pytest.mark.parametrize("recipe", [pytest.param(r, marks=pytest.mark.slow if r in LONG else ()) for r in SHORT])
 def test_a_recipe_learns(recipe, tmp_path, monkeypatch, record_property):
     monkeypatch.chdir(tmp_path)
     arguments = ["--env=tictactoe", f"--recipe={recipe}", "--out=run", "--seed=1", *SHORT[recipe]]
