@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -107,12 +108,10 @@ def train(config: Config, resume: Path | None) -> None:
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     try:
-        if config.preflight:
-            score = preflight.demand(config)
-            report.say(f"preflight: a solved toy game was learnt in {score.seconds:.0f} s")
         programs = build(game, net, config, devices, report)
+        rehearsal = Rehearsal(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
-        outlets = Outlets(saver, report, games, stop)
+        outlets = Outlets(saver, report, games, stop, rehearsal)
         run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
     except (memory.TooLittleError, preflight.PreflightError):
         report.close()
@@ -140,6 +139,27 @@ class Programs:
     rate: Match | None
 
 
+class Rehearsal:
+    """The preflight of a run, beside its first iterations, so that nobody waits for it."""
+
+    def __init__(self, config: Config, report: Report):
+        self.report = report
+        self.pool = ThreadPoolExecutor(1)
+        self.score = self.pool.submit(preflight.demand, config) if config.preflight else None
+        if jax.process_count() > 1:  # all processes go on or none
+            self.check(wait=True)
+
+    def check(self, wait: bool = False) -> None:
+        """Tells the outcome once it is there.
+
+        Raises:
+            PreflightError: the toy game was not learnt.
+        """
+        if self.score is not None and (wait or self.score.done()):
+            score, self.score = self.score, None
+            self.report.say(f"preflight: a solved toy game was learnt in {score.result().seconds:.0f} s")
+
+
 @dataclasses.dataclass(frozen=True)
 class Outlets:
     """Where a run goes, and whence it is asked to stop."""
@@ -148,6 +168,7 @@ class Outlets:
     report: Report
     archive: Archive | None  # None in the processes that do not speak
     stop: Stop
+    rehearsal: Rehearsal
 
 
 def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report) -> Programs:
@@ -159,8 +180,10 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     places = mesh.shardings(devices, parts.run_specs(shapes))
     laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
     compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
-    play = {now: compiled(parts.make_play(game, net, now, devices)) for now in stages(config)}
-    learn = compiled(parts.make_learn(game, net, config, devices), 0.0)
+    with ThreadPoolExecutor() as together:  # compiling leaves the other cores idle
+        plays = {now: together.submit(compiled, parts.make_play(game, net, now, devices)) for now in stages(config)}
+        learning = together.submit(compiled, parts.make_learn(game, net, config, devices), 0.0)
+    play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
     needs = [memory.needed(program) for program in (*play.values(), learn)]
     need = max((n for n in needs if n is not None), default=None)
     memory.demand(need, memory.there(jax.local_devices()[0]), config.num_envs, devices.size)
@@ -193,6 +216,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
     Raises:
+        PreflightError: what runs beside the first iterations has failed.
         NotFiniteError: too many updates in a row were skipped, or self-play met answers that are not finite, after
             which its games are worth nothing; the checkpoints from before stay.
     """
@@ -219,6 +243,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
         told |= {"rating_seconds": time.monotonic() - now}
         told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(told, progress)
+        outlets.rehearsal.check()
         ended = hosts.whole(ended)
         if outlets.archive is not None:
             report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
@@ -230,6 +255,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(run, **counters):
             saved_at = now
+    outlets.rehearsal.check(wait=True)
     saver.finish(run, **done, rating=dataclasses.asdict(rating))
     return run, done
 

@@ -35,8 +35,8 @@ class Config:
     """Checkpoints to go on from that are kept, each with its replay buffer: the newest, and the one before it in case
     the disk damages the newest. Networks are all kept."""
     preflight: bool = True
-    """Before a run of --minutes=10 or more begins, learn a solved toy game with the parts of this configuration, which
-    takes seconds, and refuse to start where that fails. Asked for by name, it is done before any run."""
+    """Beside the first iterations of a run of --minutes=10 or more, learn a solved toy game with the parts of this
+    configuration, which takes less than a minute, and end the run where that fails. Asked for by name, of any run."""
     devices: int | None = None
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
     play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""

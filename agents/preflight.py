@@ -1,4 +1,4 @@
-"""Whether a configuration can learn at all: before a long run, a solved toy game is learnt with its parts.
+"""Whether a configuration can learn at all: beside a long run's beginning a solved toy game is learnt with its parts.
 
 The race to a sum: by turns the players add 1 to 3 to a sum, and who makes it 12 wins. Who is to move at 0, 4 or 8 has
 lost; elsewhere exactly one addition wins, the one that leads there. So every value is known, and those of the two sides
