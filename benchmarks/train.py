@@ -2,9 +2,10 @@
 
 python benchmarks/train.py [--other=FILE.py:FUNCTION] [--json]
 
-An iteration plays some plies in all games and learns once from every row. `play` and `learn` are shares of its time;
-`compile` and `restart` are the seconds until both programs are ready with an empty and with a warm compilation cache;
-`row` and `tree` are bytes: of a replay row, and of what a device plans for beyond the run itself, per game.
+An iteration plays some plies in all games and learns once from every row, with a plain residual network and AdamW.
+`play` and `learn` are shares of its time; `compile` and `restart` are the seconds until both programs are ready with an
+empty and with a warm compilation cache; `row` and `tree` are bytes: of a replay row, and of what a device plans for
+beyond the run itself, per game.
 
 With `--other` another program trains beside ours: `FUNCTION(spec, games, simulations, channels, blocks, plies, batch)`
 returns a function without arguments that does the same work, or None for a size that is not to be compared.
@@ -64,6 +65,7 @@ def make_trainer(
     config = dataclasses.replace(
         preset(game, jax.default_backend()), num_envs=games, channels=channels, blocks=blocks, replay_ratio=1.0,
         num_simulations=simulations, plies_per_iteration=plies, batch_size=batch, rating_games=0, network="resnet",
+        pooling=False, future_weight=0.0, optimiser="adamw",
     )  # fmt: skip
     devices, net = mesh.make_mesh(games, batch), make_network(game, config)
     start = lambda: iteration.start_run(game, net, config)
