@@ -23,6 +23,7 @@ import logging
 import os
 import shutil
 import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -49,6 +50,8 @@ WRITING, OLD = ".writing", ".old"
 MOST_ASKED = 1 << 26  # bytes; where a file system cannot reserve, they are written
 # What the first process writes by itself, without waiting for others.
 ALONE = ocp.options.MultiprocessingOptions(primary_host=0, active_processes={0}, barrier_sync_key_prefix="alone")
+# Folders made by a thread are awaited by others; where they cannot be made, these keep the program for 20 minutes.
+FOLDERS_FIRST = ocp.options.AsyncOptions(create_directories_asynchronously=False)
 
 
 class CheckpointError(ValueError):
@@ -71,6 +74,7 @@ class Saver:
         self._pool = concurrent.futures.ThreadPoolExecutor(max_workers=1)
         self._writing: tuple[int, concurrent.futures.Future[None]] | None = None
         self._told_late = False
+        _hush_writers()
         if jax.process_index() == 0:
             _remove_unfinished(folder)
 
@@ -87,7 +91,8 @@ class Saver:
             self._ask_for_room(run)
             owned = _copy(run)
             weights = jax.tree.map(np.array, owned.learning.average)
-            checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
+            items = ocp.CompositeCheckpointHandler(composite_options=ocp.CompositeOptions(async_options=FOLDERS_FIRST))
+            checkpointer = ocp.AsyncCheckpointer(items, async_options=FOLDERS_FIRST)
             unfinished = _unfinished(self.folder / "resume", iteration)
             checkpointer.save(unfinished.absolute(), _items("run", owned, about), force=True)
         except Exception as error:  # orbax raises what its storage raises
@@ -168,13 +173,23 @@ class Saver:
         if jax.process_index() == 0:
             network, run = (_unfinished(self.folder / kind, about["iteration"]) for kind in ("networks", "resume"))
             items = ocp.CompositeCheckpointHandler(
-                composite_options=ocp.CompositeOptions(multiprocessing_options=ALONE)
+                composite_options=ocp.CompositeOptions(multiprocessing_options=ALONE, async_options=FOLDERS_FIRST)
             )
             with ocp.Checkpointer(items, multiprocessing_options=ALONE) as writer:
                 writer.save(network.absolute(), _items("weights", weights, about), force=True)
             _publish(network)
             _publish(run)
             _tidy(self.folder, self.config.keep_checkpoints)
+
+
+@functools.cache  # once
+def _hush_writers() -> None:
+    """Where a disk fills in the middle of a save, orbax raises the reason, which is told; each of its writers then
+    prints a page more, because what they report to is gone."""
+    show = sys.unraisablehook
+    sys.unraisablehook = lambda found: None if str(found.exc_value) == "Event loop is closed" else show(found)
+    logging.getLogger("asyncio").addFilter(lambda record: "never retrieved" not in record.getMessage())
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
 
 def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:

@@ -189,23 +189,23 @@ def test_games_come_back_from_their_files(name):
 
 
 def drawn_in(path):
-    """The arguments of every picture that a document or script draws."""
-    lines = re.findall(r"^(?:python -m envs\.draw|draw) (\S.*)$", (ROOT / path).read_text(), re.MULTILINE)
-    return [shlex.split(line) for line in lines]
+    """The arguments of every picture that a document or script draws; of a script's own `draw` the second word is the
+    name of the file."""
+    lines = re.findall(r"^(python -m envs\.draw|draw) (\S.*)$", (ROOT / path).read_text(), re.MULTILINE)
+    for program, words in ((program, shlex.split(line)) for program, line in lines):
+        yield [words[0], f"--out=docs/pictures/games/{words[1]}", *words[2:]] if program == "draw" else words
 
 
 @pytest.mark.parametrize("path", ["docs/playing.md", "docs/pictures/games.sh"])
 def test_pictures_of_the_documents_can_be_drawn(path, call, tmp_path):
     game = envs.make("tictactoe")
     (tmp_path / "game.json").write_text(saved.to_file(game, *saved.replay(game, game.init(), ["b2"])))
-    lines = drawn_in(path)
+    lines = list(drawn_in(path))
     assert len(lines) >= 3
     for number, words in enumerate(lines):
-        if path.endswith(".sh"):  # its function takes the name of the file second
-            words = [words[0], f"--out={words[1]}", *words[2:]]
         name = next(word for word in words if word.startswith("--out="))
         words = [f"--out={number}.svg" if word == name else word for word in words]  # its pixels are tested above
         call(*words)
         ElementTree.parse(tmp_path / f"{number}.svg")
         if path.endswith(".sh"):
-            assert (ROOT / "docs/pictures/games" / name.removeprefix("--out=")).exists()
+            assert (ROOT / name.removeprefix("--out=")).exists()

@@ -410,6 +410,7 @@ def test_a_full_disk_and_a_lost_folder(tmp_path):
     said = program.said().count("could not be saved")
     program.until(lambda: program.said().count("could not be saved") > said)
     assert program.end(signal.SIGTERM) == 2
+    assert "Traceback" not in program.said()
     last = program.said().splitlines()[-1]
     (folder / "resume").unlink()
     (folder / "elsewhere").rename(folder / "resume")
