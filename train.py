@@ -194,14 +194,16 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
 
-def iterate(programs: Programs, config: Config, run: Run, progress: float) -> tuple[Run, Ended, dict]:
+def iterate(programs: Programs, config: Config, run: Run, progress: float, report: Report) -> tuple[Run, Ended, dict]:
     """One iteration and its figures; both phases are sent off together, and the host waits for the first only to tell
-    their times apart."""
+    them and their times apart."""
+    report.phase("self-play")
     start = time.monotonic()
     run, played, ended = programs.play[stage(config, progress)](run)
     run, learnt = programs.learn(run, progress)
     jax.block_until_ready(played)
     turned = time.monotonic()
+    report.phase("learning")
     jax.block_until_ready((run, learnt))
     end = time.monotonic()
     figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
@@ -225,7 +227,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     progress = progress_of(config, int(run.iteration), before)
     _, asked = agreed(0, outlets.stop.asked)
     while progress < 1 and not asked:
-        run, ended, figures = iterate(programs, config, run, progress)
+        run, ended, figures = iterate(programs, config, run, progress, report)
         elapsed, asked = agreed(time.monotonic() - began, outlets.stop.asked)
         now = began + elapsed
         done = {
@@ -255,7 +257,9 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(run, **counters):
             saved_at = now
+    report.phase("preflight")
     outlets.rehearsal.check(wait=True)
+    report.phase("saving")
     saver.finish(run, **done, rating=dataclasses.asdict(rating))
     return run, done
 

@@ -83,8 +83,8 @@ class Report:
         self.console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
-        self.task = self.bar.add_task("compiling", total=1.0)
-        self.bar.update(self.task, completed=progress)
+        self.known = ""  # what the last iteration told, shown beside the phase
+        self.task = self.bar.add_task("compiling", total=1.0, completed=progress)
         self.bar.start()
 
     def say(self, text: str) -> None:
@@ -99,7 +99,8 @@ class Report:
         self.write(METRICS, lambda: self.lines.add(line))
         known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
         self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
-        self.bar.update(self.task, completed=progress, description=headline(figures))
+        self.known = headline(figures)
+        self.bar.update(self.task, completed=progress)
         if sys.stdout.isatty():
             self.say(summary(figures))
         else:
@@ -117,8 +118,8 @@ class Report:
             self.unwritten.discard(name)
 
     def phase(self, name: str) -> None:
-        """What is going on until the next iteration is told."""
-        self.bar.update(self.task, description=name)
+        """What is going on from now on."""
+        self.bar.update(self.task, description=f"{name}  {self.known}")
 
     def close(self) -> None:
         self.bar.stop()

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from agents import checkpoint, mesh
+from agents.metrics import Report
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = [
@@ -67,6 +68,22 @@ def test_training_says_what_it_does(run):
     assert "evaluate.py match runs/a random" in errors
     assert "train.py --resume=runs/a" in errors
     assert list((home / "runs/a/tensorboard").glob("events*"))
+
+
+def test_the_bar_shows_phase_rate_and_rating(tmp_path):
+    report = Report(tmp_path, 0, 0.0)
+    said = lambda: " ".join(report.bar.tasks[0].description.split())
+    assert said() == "compiling"
+    report.phase("self-play")
+    assert said() == "self-play"
+    figures = {"iteration": 3, "moves_per_second": 512.4, "rating": 41.2, "policy_loss": 1.5}
+    report.iteration(figures, 0.25)
+    report.phase("learning")
+    assert said() == "learning iteration 3, 512 moves/s, rating 41"
+    assert report.bar.tasks[0].completed == 0.25
+    report.phase("match")
+    assert said() == "match iteration 3, 512 moves/s, rating 41"
+    report.close()
 
 
 def test_solved_positions_are_counted(run):
