@@ -6,6 +6,7 @@ what they print and leave behind is looked at.
 
 import os
 import pathlib
+import re
 
 import nbclient
 import nbformat
@@ -57,9 +58,20 @@ def test_train_notebook(execute, tmp_path):
     assert printed.count("won/drawn/lost") == 2  # two matches, no column cut off
     assert pictures(cells) == 1
     assert "your move>" in printed
+    assert "CpuDevice" in printed
     assert (tmp_path / "safe/run/metrics.jsonl").exists()
     networks = lambda folder: {int(p.name) for p in (folder / "networks").iterdir()}
     assert max(networks(tmp_path / "safe/run")) == 3 > max(networks(tmp_path / "run"))
+
+
+@pytest.mark.parametrize("name", ["train_tpu.ipynb", "your_game.ipynb"])
+def test_notebooks_that_train_leave_the_accelerator_to_the_commands(name):
+    """A TPU belongs to one process, and on a GPU jax takes most of the memory at its first use."""
+    book = nbformat.read(ROOT / "colab" / name, as_version=4)
+    cells = [cell.source for cell in book.cells if cell.cell_type == "code"]
+    assert any("!python train.py" in cell for cell in cells)
+    ours = re.compile(r"^\s*(import|from) (jax|envs|agents|train|evaluate|play)\b", re.MULTILINE)
+    assert not [cell for cell in cells if ours.search(cell)]
 
 
 def test_explore_notebook(execute, drawn):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import random
 import socket
@@ -47,8 +48,8 @@ def house(thinker):
     return web.make_house(OPTIONS, thinker)
 
 
-@pytest.fixture(scope="module")
-def client(house):
+@contextlib.contextmanager
+def served(house):
     """Calls a real server in this process."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         server = uvicorn.Server(uvicorn.Config(web.make_app(house), log_level="warning"))
@@ -59,6 +60,12 @@ def client(house):
             yield client
         server.should_exit = True
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def client(house):
+    with served(house) as client:
+        yield client
 
 
 def ask(client, session, command, status=200, **more):
@@ -331,7 +338,18 @@ def test_strangers_are_not_let_in(client):
     """Neither under another name for this address, nor by a form of another page."""
     assert client.get("/api/status", headers={"Host": "evil.example"}).status_code == 400
     assert client.post("/api/sessions", data={"game": "foq"}).status_code == 415
-    assert "default-src 'self'" in client.get("/").headers["content-security-policy"]
+    page = client.get("/").headers
+    assert "default-src 'self'" in page["content-security-policy"]
+    assert page["x-frame-options"] == "DENY"
+
+
+def test_a_notebook_shows_the_page_in_a_frame(thinker):
+    """Served to others, as Colab does it: under a name of its own, inside a frame."""
+    with served(web.make_house(dataclasses.replace(OPTIONS, host="0.0.0.0"), thinker)) as client:
+        reply = client.get("/", headers={"Host": "8000-abc.prod.colab.dev"})
+    assert reply.status_code == 200
+    assert "x-frame-options" not in reply.headers
+    assert "frame-ancestors" not in reply.headers["content-security-policy"]
 
 
 json_values = st.recursive(

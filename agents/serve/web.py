@@ -30,13 +30,13 @@ from typing import Any
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import envs
 from agents.players import make_player
@@ -48,7 +48,7 @@ from agents.serve.thinker import Job, Thinker, searches
 PAGE = Path(__file__).parent / "page"
 LARGEST_BODY = 2**20  # bytes; a saved game is far smaller
 HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'",
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
@@ -181,17 +181,25 @@ def make_app(house: House) -> Starlette:
 
 class OwnName:
     """Lets in only calls to this machine by its own name: a page elsewhere that points a name of its own at the
-    loopback address is refused."""
+    loopback address is refused, and so is one that would show the game in a frame. Where others are let in anyway,
+    both are open: a notebook shows the page in a frame, under whatever name."""
 
     def __init__(self, app: ASGIApp, host: str):
         self.app, self.names = app, {"localhost", "127.0.0.1", "::1", host} if loopback(host) else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and self.names is not None:
-            host = Headers(scope=scope).get("host", "")
-            if re.sub(r":\d*$", "", host).strip("[]") not in self.names:
-                return await answer({"error": "this server does not go by that name"}, 400)(scope, receive, send)
-        return await self.app(scope, receive, send)
+        if scope["type"] != "http" or self.names is None:
+            return await self.app(scope, receive, send)
+        host = Headers(scope=scope).get("host", "")
+        if re.sub(r":\d*$", "", host).strip("[]") not in self.names:
+            return await answer({"error": "this server does not go by that name"}, 400)(scope, receive, send)
+
+        async def unframed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)["X-Frame-Options"] = "DENY"
+            await send(message)
+
+        return await self.app(scope, receive, unframed)
 
 
 def make_house(options: Options, thinker: Thinker) -> House:
