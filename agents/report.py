@@ -220,7 +220,7 @@ def pictures(game: envs.Game, line: dict[str, Any]) -> list[tuple[str, str]]:
     states = archive.replay(game, line)
     first, last = line["opening"], len(states) - 1
     plies = sorted({first + round((last - first) * i / (PICTURES - 1)) for i in range(PICTURES)})
-    caption = lambda t: f"after {t} moves" + (f": {line['moves'][t - 1]}" if t else "")
+    caption = lambda t: f"after {t} move{'s' if t != 1 else ''}" + (f": {line['moves'][t - 1]}" if t else "")
     return [(caption(t), alone(game.svg(states[t]))) for t in plies]
 
 
@@ -243,7 +243,7 @@ def samples(game: envs.Game, folder: Path) -> str:
     chosen = [games[round((len(games) - 1) * i / max(SAMPLES - 1, 1))] for i in range(min(SAMPLES, len(games)))]
     parts = []
     for line in chosen:
-        won = [f"player {i}" for i, r in enumerate(line["rewards"]) if r > 0]
+        won = [game.seats[i] if game.seats else f"player {i + 1}" for i, r in enumerate(line["rewards"]) if r > 0]
         ending = (
             "drawn" if not won else f"{' and '.join(won)} won" + (", the other gave up" if line["resigned"] else "")
         )
@@ -287,7 +287,7 @@ dt { color: var(--soft); font-size: .8rem; } dd { margin: 0; font-weight: 600; o
 .grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(440px, 100%), 1fr)); gap: 1rem; }
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 10px; padding: .9rem 1rem; }
 .card h3 { margin: 0; } .card p { margin: .1rem 0 .5rem; color: var(--soft); font-size: .85rem; }
-.card svg { width: 100%; height: auto; } .wide { grid-column: 1 / -1; }
+.card svg { width: 100%; height: auto; } .card svg text { fill: currentColor; } .wide { grid-column: 1 / -1; }
 .film { display: grid; grid-template-columns: repeat(auto-fill, minmax(150px, 1fr)); gap: .8rem; }
 .film svg { width: 100%; height: auto; } figure { margin: 0; }
 figcaption, .moves { color: var(--soft); font-size: .8rem; }
