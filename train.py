@@ -240,13 +240,14 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
             report.phase("match")
             run, rating = programs.rate(run, rating)
         saver.poll()
+        ended = hosts.whole(ended)
         told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
+        told |= {"distinct_openings": archive.distinct_openings(ended)}
         told |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
         told |= {"rating_seconds": time.monotonic() - now}
         told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(told, progress)
         outlets.rehearsal.check()
-        ended = hosts.whole(ended)
         if outlets.archive is not None:
             report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
         counters = {**done, "rating": dataclasses.asdict(rating)}

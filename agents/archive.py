@@ -15,6 +15,7 @@ from agents.selfplay import Ended
 from envs.game import Game
 
 FILE = "games.jsonl"
+OPENING_MOVES = 6  # of a game, from the start position on, that make its opening
 
 
 class Archive:
@@ -51,6 +52,12 @@ class Archive:
 
     def close(self) -> None:
         self.lines.file.close()
+
+
+def distinct_openings(ended: Ended) -> float | None:
+    """The share of different openings among the games that ended in an iteration, numpy arrays; None for no games."""
+    openings = ended.moves[ended.there, :OPENING_MOVES]
+    return len(np.unique(openings, axis=0)) / len(openings) if len(openings) else None
 
 
 def read(folder: Path) -> Iterator[dict[str, Any]]:

@@ -25,7 +25,6 @@ from agents.network import make_network
 
 FILE = "report.html"
 LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
-OPENING_MOVES = 6  # of a game, beginning with the start position, that make its opening
 SAMPLES, PICTURES = 3, 6  # games, and positions of each
 COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 
@@ -102,20 +101,10 @@ def read_metrics(folder: Path) -> Rows:
     rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
     if not rows:
         raise ValueError(f"{path} is empty: the run has not finished an iteration yet")
-    openings = distinct_openings(folder)
     for row in rows:
-        row["distinct_openings"] = openings.get(row["iteration"])
         if "validation_loss" in row and row.get("rating_score") is not None:
             row["wins_minus_losses"] = 2 * row["rating_score"] - 1
     return rows
-
-
-def distinct_openings(folder: Path) -> dict[int, float]:
-    """By iteration, the share of different openings among the games that ended in it."""
-    seen: dict[int, list[tuple[str, ...]]] = {}
-    for game in archive.read(folder):
-        seen.setdefault(game["iteration"], []).append(tuple(game["moves"][:OPENING_MOVES]))
-    return {iteration: len(set(openings)) / len(openings) for iteration, openings in seen.items()}
 
 
 def new_figure(wide: bool = False):

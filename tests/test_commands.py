@@ -61,7 +61,7 @@ def test_training_says_what_it_does(run):
     assert [line["iteration"] for line in lines] == [1, 2, 3]
     wanted = {
         "games", "total_plies", "moves_per_second", "policy_loss", "value_loss", "policy_entropy", "draw_rate",
-        "game_length", "value_error", "replay_age",
+        "game_length", "value_error", "replay_age", "distinct_openings",
     }  # fmt: skip
     assert wanted <= set(lines[0])
     assert "networks/3" in errors
@@ -185,6 +185,7 @@ def test_a_page_about_the_run(run, tmp_path):
     for title in ("Policy loss", "Value loss", "Game length", "Variety", "Speed", "Time by phase", "Calibration"):
         assert f"<h3>{title}</h3>" in page
     assert "Wins minus losses" not in page  # these are for value generations
+    assert len(re.findall(r"<h3>Iteration \d+: (?:X won|O won|drawn)</h3>", page)) == 3
     assert page.count("<figcaption>") >= 9 and page.count("<svg") >= 16
     assert not re.search(r"(src|href)=['\"]https?:|@import|url\(http", page)
     identifiers = re.findall(r'\bid="(p\d+[^"]*)"', page)

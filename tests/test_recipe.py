@@ -184,6 +184,16 @@ def test_attack_and_promotion_are_urgent_in_evopawness():
     assert (legal & (urge == 0)).sum() >= 3
 
 
+def test_distinct_openings_by_hand():
+    """The first two of three games that ended part only after six moves."""
+    moves = np.full((4, 9), -1, np.int16)
+    moves[0, :8], moves[1, :8], moves[2, :3] = [0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3, 4, 5, 7, 6], [0, 1, 2]
+    nothing = np.zeros(4)
+    ended = selfplay.Ended(moves, nothing, nothing, nothing, np.array([True, True, True, False]))
+    assert archive.distinct_openings(ended) == pytest.approx(2 / 3)
+    assert archive.distinct_openings(ended._replace(there=np.zeros(4, bool))) is None
+
+
 def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
     config = dataclasses.replace(SMALL, random_plies=2)
     _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
