@@ -33,7 +33,7 @@ SPEC = "go:size=5,komi=24.5"
 @pytest.fixture(scope="module")
 def thinking():
     """An engine whose search is compiled."""
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
+    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign=1), envs.make(SPEC))
     assert ask(engine, "genmove b")
     return engine
 
@@ -238,6 +238,36 @@ def test_genmove_plays_and_reg_genmove_does_not(engine):
     assert not engine.over
 
 
+def test_a_lost_game_is_given_up(engine, monkeypatch):
+    """After a quarter of the 25 points, when three moves in a row were worth less than -0.9 to their player; nothing is
+    played then, and what the controller plays for him counts as no such move."""
+    value = -0.95
+    first_free = lambda: int(np.flatnonzero(engine.mask(engine.turn_to(0).state))[0])
+    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign=0.9))
+    monkeypatch.setattr(engine, "think", lambda *words, **more: 0)
+    monkeypatch.setattr(engine.mind, "best", lambda: (first_free(), value))
+    for black, white in (("A5", "A1"), ("B5", "B1"), ("C5", "C1")):
+        assert ask(engine, "genmove b") == black
+        ask(engine, f"play w {white}")
+    assert ask(engine, "genmove b") == "resign"
+    assert ask(engine, "reg_genmove b") == "D5"
+    assert raw(engine, "lz-genmove_analyze b").endswith("play resign\n\n")
+    assert stones(engine, 1) == {"A5", "B5", "C5"}
+    value = -0.85
+    assert ask(engine, "genmove b") == "D5"
+    value = -0.95
+    for black, white in (("E5", "D1"), ("A4", "E1")):
+        ask(engine, f"play w {white}")
+        assert ask(engine, "genmove b") == black
+    ask(engine, "play b B4")
+    assert ask(engine, "genmove b") == "C4"
+    assert ask(engine, "genmove b") == "D4"
+    assert ask(engine, "genmove b") == "resign"
+    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign=1))
+    value = -1.0
+    assert ask(engine, "genmove b") == "E4"
+
+
 def test_analysis_as_leela_zero_writes_it(engine):
     """`info` lines with visits, winrate and prior as shares of 10000, the best first, ended by an empty line."""
     looks = iter([False, False, True, True])
@@ -438,3 +468,5 @@ def test_only_go_and_players_that_search():
         Engine(Options(ui="gtp"), envs.make("tictactoe"))
     with pytest.raises(ValueError, match="a network or uct:N, not with 'random'"):
         Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))
+    with pytest.raises(ValueError, match="--resign must be from 0 to 1, not 5"):
+        Options(ui="gtp", resign=5)

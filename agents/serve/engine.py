@@ -25,6 +25,8 @@ FEWEST_MOVES_LEFT = 10  # time is kept for so many, however full the board is
 USUAL_LENGTH = 0.7  # moves of a game, of both colours, by the points of the board
 SHARE = 0.95  # of the time for a move; the rest is for the way
 LAG = 0.05  # seconds that every move loses on the way
+LOST_MOVES = 3  # of one player in a row whose value is that of a lost game, before he gives up
+OPENING = 0.25  # moves by the points of the board in which nobody does, whatever the handicap, as in Leela Zero
 
 
 class Step(NamedTuple):
@@ -34,6 +36,7 @@ class Step(NamedTuple):
     actions: tuple[int, ...]
     state: Any
     last: tuple[int, int] | None
+    value: float | None = None  # of that move to its player, where we chose it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,13 +164,13 @@ class Engine:
         state = without_passes(sgf.set_up(self.game, (black, white), player))
         return Step(state, (), state, step.last)
 
-    def play(self, player: int, action: int) -> None:
+    def play(self, player: int, action: int, value: float | None = None) -> None:
         """Raises ValueError for a move that the rules forbid."""
         step = self.turn_to(player)
         if not self.mask(step.state)[action]:
             raise ValueError("illegal move")
         state = self.move(step.state, action)
-        self.steps.append(Step(step.start, (*step.actions, action), state, (player, action)))
+        self.steps.append(Step(step.start, (*step.actions, action), state, (player, action), value))
 
     def think(self, player: int, seconds: float | None = None, simulations: int | None = None) -> int:
         """Thinks of the position with `player` to move until either is used up; gives the simulations made."""
@@ -175,14 +178,22 @@ class Engine:
         self.mind.place(step.start, step.actions, step.state)
         return self.mind.think(seconds, simulations)
 
-    def choose(self, player: int) -> int:
-        """The move of `player` after the time that he has for it; a finished game is passed on."""
+    def choose(self, player: int) -> tuple[int, float | None]:
+        """The move of `player` after the time that he has for it, and its value; a finished game is passed on."""
         if self.over:
-            return self.size**2
+            return self.size**2, None
         began = time.monotonic()
         self.think(player, *self.budget(player))
         self.spend(player, time.monotonic() - began)
         return self.mind.best()
+
+    def hopeless(self, player: int, value: float | None) -> bool:
+        """Whether `player` gives up rather than play a move of this value."""
+        before = [step.value for step in self.steps if step.last is not None and step.last[0] == player]
+        values = [*before[-LOST_MOVES + 1 :], value]
+        if len(values) < LOST_MOVES or len(self.steps) <= OPENING * self.size**2:
+            return False
+        return all(value is not None and value < -self.options.resign for value in values)
 
     def budget(self, player: int) -> tuple[float, int | None]:
         """Seconds for the next move and simulations at most: with a clock the time alone counts."""

@@ -132,14 +132,21 @@ def play(engine: Engine, arguments: list[str]) -> str:
 def genmove(engine: Engine, arguments: list[str]) -> str:
     _wants(arguments, 1)
     player = _colour(arguments[0])
-    action = engine.choose(player)
-    engine.play(player, action)
+    return _made(engine, player, *engine.choose(player))
+
+
+def _made(engine: Engine, player: int, action: int, value: float | None) -> str:
+    """Makes a move, unless it is time to give up."""
+    if engine.hopeless(player, value):
+        return "resign"
+    engine.play(player, action, value)
     return go.point_name(action, engine.size)
 
 
 def reg_genmove(engine: Engine, arguments: list[str]) -> str:
+    """Never gives up: it is asked for a move of this position, not of a game."""
     _wants(arguments, 1)
-    return go.point_name(engine.choose(_colour(arguments[0])), engine.size)
+    return go.point_name(engine.choose(_colour(arguments[0]))[0], engine.size)
 
 
 def undo(engine: Engine, arguments: list[str]) -> str:
@@ -321,7 +328,7 @@ def lz_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], b
 def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
     """Reports while it thinks about a move, which it then plays."""
     player, interval = _analysis_arguments(engine, arguments)
-    action = engine.size**2
+    action, value = engine.size**2, None
     if not engine.over:
         began, (seconds, simulations) = time.monotonic(), engine.budget(player)
         passed, made = 0.0, 1
@@ -331,9 +338,8 @@ def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callab
             passed = time.monotonic() - began
             yield info(engine)
         engine.spend(player, passed)
-        action = engine.mind.best()
-    engine.play(player, action)
-    yield f"play {go.point_name(action, engine.size)}"
+        action, value = engine.mind.best()
+    yield f"play {_made(engine, player, action, value)}"
 
 
 Analysis = Callable[[Engine, list[str], Callable[[], bool]], Iterator[str]]
@@ -403,7 +409,7 @@ def serve(options: Options) -> None:
     print(f"{engine.game.name}: {engine.mind.name} compiles its search", file=sys.stderr, flush=True)
     for player in range(2):
         engine.think(player, simulations=1)
-        engine.play(player, engine.mind.best())
+        engine.play(player, engine.mind.best()[0])
     engine.clear()
     print("ready", file=sys.stderr, flush=True)
     source = open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)  # noqa: SIM115

@@ -96,9 +96,10 @@ class Mind:
             said["moves"] = [move | {"prior": even} for move in said["moves"]]
         return said
 
-    def best(self) -> int:
-        """The move to play after some thought."""
-        return self.game.parse_action(self.report(1)["moves"][0]["action"])
+    def best(self) -> tuple[int, float]:
+        """The move to play after some thought, and what it is worth to who plays it, in [-1, 1]."""
+        said = self.report(1)
+        return self.game.parse_action(said["moves"][0]["action"]), said["value"]
 
 
 def words(value: float, proven: str | None) -> str:
@@ -125,7 +126,7 @@ def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed
         def searched(start: Any, actions: Sequence[int], state: Any) -> int:
             mind.place(start, actions, state)
             mind.think(seconds, simulations)
-            return mind.best()
+            return mind.best()[0]
 
         return searched
     act = jax.jit(lambda w, key, s, plies: player.act(w, key, jax.tree.map(lambda x: x[None], s), plies)[0])

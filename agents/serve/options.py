@@ -28,6 +28,9 @@ class Options:
     """Simulations for a move, at most."""
     seconds: float = 5.0
     """Seconds for a move, at most."""
+    resign: float = 0.9
+    """Through GTP a game is given up when its value for the engine has been below minus this at three of its moves in a
+    row, but not in the opening; 1 plays to the end."""
     seat: int = 1
     """Your place in the order of moves, from 1, in the terminal; 0 looks on while the opponent plays all of them."""
     host: str = "127.0.0.1"
@@ -42,6 +45,8 @@ class Options:
             raise ValueError(f"--num_simulations must be at least 1, not {self.num_simulations}")
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise ValueError(f"--seconds must be more than 0, not {self.seconds}")
+        if not 0 <= self.resign <= 1:
+            raise ValueError(f"--resign must be from 0 to 1, not {self.resign}")
         if not 0 <= self.port < 2**16:
             raise ValueError(f"--port must be from 0 to 65535, not {self.port}")
 
