@@ -84,7 +84,8 @@ class Report:
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
         self.known = ""  # what the last iteration told, shown beside the phase
-        self.task = self.bar.add_task("compiling", total=1.0, completed=progress)
+        self.task = self.bar.add_task("compiling", total=1.0)
+        self.bar.update(self.task, completed=progress)
         self.bar.start()
 
     def say(self, text: str) -> None:
