@@ -111,3 +111,9 @@ def titles(game: Game) -> tuple[str, str]:
 def seats(game: Game) -> tuple[str, ...]:
     """What the players are called."""
     return game.seats or tuple(string.ascii_uppercase[: game.num_players])
+
+
+@functools.lru_cache(maxsize=64)
+def first_player(game: Game) -> int:
+    """The player who makes the first move."""
+    return int(game.player(game.init()))

@@ -41,7 +41,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import envs
 from agents.players import make_player
 from agents.serve.options import Options, loopback, opponent
-from agents.serve.positions import look_at, seats, titles
+from agents.serve.positions import first_player, look_at, seats, titles
 from agents.serve.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
 from agents.serve.thinker import Job, Thinker, searches
 
@@ -97,7 +97,7 @@ def make_app(house: House) -> Starlette:
         chosen = [house.game(name) for name in there]
         return [
             {"game": game.name, "title": titles(game)[0], "seats": seats(game), "opponents": house.opponents(game),
-             "begins": look_at(game, game.init()).player}
+             "begins": first_player(game)}
             for game in chosen
         ]  # fmt: skip
 
@@ -220,7 +220,8 @@ def make_house(options: Options, thinker: Thinker) -> House:
 
 
 def warm(house: House) -> None:
-    """Draws the board, then lets the thinker compile what the first moves need, while people look at it."""
+    """Draws the board, then lets the thinker compile what the first moves need, while people look at it, and makes the
+    other games ready to be chosen."""
     game = house.own
     _ = look_at(game, game.init()).svg  # a first picture takes longer than those after it
     players = dict.fromkeys((house.opponents(game)[0], house.analyst(game)))
@@ -228,6 +229,8 @@ def warm(house: House) -> None:
     for player in players:
         if player != PERSON:
             house.thinker.submit(Job(game, engine_of(player, 1)[0], state, 0, 1, 60.0))
+    for name in envs.list():
+        first_player(envs.make(name))  # seconds in all, for which nobody should wait who opens the list of games
 
 
 def listen(host: str, port: int) -> socket.socket:
