@@ -17,7 +17,7 @@ from typing import Any
 import envs
 from agents import checkpoint, models
 from agents.serve.options import UNTRAINED, Options, opponent
-from agents.serve.positions import first_player, changed, look_at, seats, titles, way
+from agents.serve.positions import changed, first_player, look_at, seats, titles, way
 from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
 from envs.game import Game
 from envs.saved import FORMAT
@@ -550,9 +550,8 @@ class Sessions:
         """Players by seat; by default a person, who begins, against the best opponent there is."""
         players = request.get("players")
         if players is None:  # a newcomer begins
-            players = [
-                PERSON if i == first_player(game) else self.house.opponents(game)[0] for i in range(game.num_players)
-            ]
+            first, best = first_player(game), self.house.opponents(game)[0]
+            players = [PERSON if i == first else best for i in range(game.num_players)]
         if not isinstance(players, list) or len(players) != game.num_players:
             raise Refused(400, f"players: want a list of {game.num_players}")
         return [self.house.player(game, name) for name in players]
