@@ -165,14 +165,17 @@ def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]
         low, high = at_root(host.low).max(0), at_root(host.high).min(0)
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
     best, limit = low.max(initial=-np.inf), high.max(initial=-np.inf)
-    sure = np.where(low == high, np.where((low == best) & (low > -1), 1, -(low < 0).astype(int)), 0)
-    order = np.lexsort((-prior, -q, -visits.sum(0), -sure))[:most]
+    order = np.lexsort((-prior, -q, -visits.sum(0), high == -1))
+    # What is proven comes first where nothing better can come, or seems to: see selection.prefer_proven.
+    if len(order) and best > -1 and (best == limit or q[order[0]] < best):
+        order = order[np.argsort(low[order] != best, kind="stable")]
+    order = order[:most]
     proven = lambda low, high: PROVEN[int(low)] if low == high else None
     name = lambda code: game.action_name(int(code))
     value = np.clip(means[mover], best, limit)
     if game.num_players == 2:
         # Gumbel search looks at bad moves as often as at good ones at first: the mean over all would be too low.
-        value = np.clip(q[order[0]], best, limit) if visits[:, order[:1]].any() else value
+        value = np.clip(q[order[0]], low[order[0]], high[order[0]]) if visits[:, order[:1]].any() else value
         means = np.where(np.arange(2) == mover, value, -value)
     return {
         "value": round(float(value), 4),

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import time
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -11,8 +12,9 @@ from toys import blank_network, noisy_network
 
 import envs
 from agents import mesh
-from agents.analysis import advance, analyse, make_analyst, report
+from agents.analysis import advance, analyse, look, make_analyst, report
 from agents.config import Config
+from agents.evaluation import ILLEGAL
 from agents.tree_search import ROOT
 
 CONFIG = Config(num_simulations=32, gumbel_actions=16)
@@ -139,3 +141,25 @@ def test_a_report_names_wins_draws_and_losses(kind):
     assert (lost["proven"], lost["value"]) == ("loss", -1.0)
     assert [move["proven"] for move in lost["moves"]] == ["loss"] * 4
     assert sum(move["prior"] for move in lost["moves"]) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "visits", "first", "value"),
+    [
+        ((0.3, 0.4), (50, 60), "b3", 0.4),  # more than the draw that is sure
+        ((0.3, -0.1), (50, 60), "a3", 0.0),  # less
+        ((0.3, 0.4), (60, 50), "a3", 0.0),  # hardly looked at
+    ],
+)
+def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, first, value):
+    """Of three moves the first is a proven draw and the third a proven loss, whatever their mean values were."""
+    edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
+    tree = SimpleNamespace(
+        logits=edges(0, 0, 0, rest=ILLEGAL), edge_visits=edges(*visits, 70), q=edges(*values, 0.5),
+        low=edges(0, -1, -1, rest=-1), high=edges(0, 1, -1, rest=-1), child=edges(-1, -1, -1).astype(int),
+        mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
+    )  # fmt: skip
+    said = look(envs.make("tictactoe"), tree, np.arange(9)[None], most=9)
+    assert [move["action"] for move in said["moves"]] == [first, {"a3": "b3", "b3": "a3"}[first], "c3"]
+    assert (said["value"], said["proven"]) == (value, None)
+    assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
