@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import io
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -57,12 +58,14 @@ def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, desc
             refused = stop
     if refused.code == 0:
         raise refused
-    lines = (line.strip(" │╭╮╰╯─\t") for line in said.getvalue().splitlines())
+    # What remains when the frame is taken off, which is of plain characters where a terminal has no others.
+    framed = re.compile(r"^[\s│|╭╰+]+[─-]?\s|[\s│|╮╯+]+$|[─-]{3,}")
+    lines = (framed.sub("", framed.sub("", line)).strip() for line in said.getvalue().splitlines())
     text = " ".join(line for line in lines if line).split("For full helptext")[0].split("Argument helptext:")[0]
-    fail(
-        text.removeprefix("Value error").removeprefix("Parsing error").removeprefix("Unrecognized options ").strip(" ─")
-        or "wrong arguments"
-    )
+    for heading in ("Value error", "Parsing error", "Unrecognized options "):
+        text = text.removeprefix(heading)
+    text = re.sub(r"^Error parsing \w+: ", "", text.strip())  # the name of a class tells people nothing
+    fail(text or "wrong arguments")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -251,6 +251,7 @@ def test_bad_input_is_one_line_and_code_2(program, arguments, words, monkeypatch
     code, errors = in_process(program, arguments, monkeypatch, capsys)
     assert code == 2
     assert words in errors
+    assert "parsing Training" not in errors
     assert len(errors.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
 
