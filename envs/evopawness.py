@@ -467,11 +467,11 @@ def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
         paint = f'class="label" fill="{pictures.LABEL}" font-weight="{weight}"'
         out.append(pictures.text(edge + side / 2, y, cell * 0.27, words, paint))
     # The inks are made for the board: on a dark page they need a piece of it behind them.
-    plate = f'x="{width - 1.6 * cell:.0f}" y="{0.15 * edge:.0f}" width="{1.6 * cell:.0f}" height="{0.7 * edge:.0f}"'
+    plate = f'x="{width - 1.68 * cell:.0f}" y="{0.15 * edge:.0f}" width="{1.65 * cell:.0f}" height="{0.7 * edge:.0f}"'
     out.append(f'<rect {plate} rx="{cell // 9}" fill="#e9dcc0"/>')
     for place, (word, colour) in enumerate(zip(("hp", "atk", "step"), INKS, strict=True)):
         paint = f'font-weight="bold" fill="{colour}"'
-        out.append(pictures.text(width - cell * (1.3, 0.85, 0.35)[place], edge * 0.65, cell * 0.23, word, paint))
+        out.append(pictures.text(width - cell * (1.42, 0.95, 0.38)[place], edge * 0.63, cell * 0.2, word, paint))
     for i in range(SIDE):
         out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.25, i))
         out.append(pictures.label(edge + (i + 0.5) * cell, edge + side + edge * 0.7, cell * 0.25, i))
