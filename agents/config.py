@@ -125,6 +125,9 @@ class Config:
     """Residual blocks of two layers each."""
     pooling: bool = True
     """Let every residual block also see the mean and the maximum of its channels over the whole board."""
+    slides: int = 0
+    """Residual blocks, the middle ones, that also follow rows, columns and diagonals up to what blocks them, which they
+    learn themselves: for games whose pieces slide. On a CPU each makes a network of 32 x 3 an eighth dearer."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """See the docstring of agents/network.py for the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -194,7 +197,7 @@ class Config:
             "full_search_share",
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        counts = ("random_plies", "blocks", "warmup_updates", "seed")
+        counts = ("random_plies", "blocks", "slides", "warmup_updates", "seed")
         for name in (
             *counts,
             "weight_decay",
@@ -211,6 +214,8 @@ class Config:
         shares = (*shares, "full_search_share", "gate_share")
         for name in ("final_learning_rate", "average_decay", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
+        _demand(self.network == "resnet" or not self.slides, "--slides is for --network=resnet")
+        _demand(self.slides <= self.blocks, f"--slides must be at most --blocks={self.blocks}, not {self.slides}")
         _demand(self.rating_games % 2 == 0, f"--rating_games must be even, not {self.rating_games}")
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         few = self.first_simulations or 1

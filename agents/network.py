@@ -115,11 +115,64 @@ def pooled(x: Array) -> Array:
     return jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], axis=-1)
 
 
+SLIDING = 4  # channels for each of the eight directions of `Slides`
+
+
+def beside(x: Array, columns: int) -> Array:
+    """[B, C, F] moved so many columns to the right, to the left where negative, with zeros behind."""
+    right, left = max(columns, 0), max(-columns, 0)
+    return jnp.pad(x, ((0, 0), (right, left), (0, 0)))[:, left : left + x.shape[1]]
+
+
+def down(x: Array, gate: Array, sideways: tuple[int, ...]) -> Array:
+    """What comes down the board to every cell, [B, R, C, F] like `x`, what the cells send.
+
+    `y[r + 1, c + s] = x[r, c] + gate[r, c] * y[r, c]`, an equal share of the channels for each step to the side `s`;
+    `gate` [B, R, C, 1] is how much of what comes to a cell it lets pass.
+    """
+    coming, rows = jnp.zeros_like(x[:, 0]), []
+    for row in range(x.shape[1]):
+        rows.append(coming)
+        shares = jnp.split(x[:, row] + gate[:, row] * coming, len(sideways), axis=-1)
+        coming = jnp.concatenate([beside(y, s) for y, s in zip(shares, sideways, strict=True)], axis=-1)
+    return jnp.stack(rows, axis=1)
+
+
+def along_lines(x: Array, gate: Array) -> Array:
+    """What comes to every cell along its row, column and diagonals, [B, R, C, 8 k] like `x`, what the cells send.
+
+    Channels are k for each direction: three down, three up, right and left. `gate` [B, R, C, 1] is how much of what
+    comes to a cell it lets pass; the cell itself hears all of it, as a piece may stop where it cannot go on.
+    """
+    turn, flip = lambda y: y.swapaxes(1, 2), lambda y: y[:, ::-1]
+    k = x.shape[-1] // 8
+    of_down, of_up, of_right, of_left = jnp.split(x, [3 * k, 6 * k, 7 * k], axis=-1)
+    return jnp.concatenate(
+        [
+            down(of_down, gate, (-1, 0, 1)),
+            flip(down(flip(of_up), flip(gate), (-1, 0, 1))),
+            turn(down(turn(of_right), turn(gate), (0,))),
+            turn(flip(down(flip(turn(of_left)), flip(turn(gate)), (0,)))),
+        ],
+        axis=-1,
+    )
+
+
+class Slides(nn.Module):
+    """Every cell hears from the cells on its lines as far as those between let it: a queen's sight in one layer, where
+    convolutions need one for each step."""
+
+    @nn.compact
+    def __call__(self, x: Array, gate: Array) -> Array:
+        dense = functools.partial(nn.Dense, dtype=x.dtype)
+        return dense(x.shape[-1])(0.5 * along_lines(dense(8 * SLIDING)(x), gate))
+
+
 class ResidualBlock(nn.Module):
     """Pre-activation block (He et al. 2016) whose last layer starts at zero, so that it starts as the identity.
 
     On a board every cell also hears of the whole of it between the two layers (global pooling of Wu 2019, "Accelerating
-    self-play learning in Go", section 3.3).
+    self-play learning in Go", section 3.3), and where there is a `gate` of the cells on its lines.
     """
 
     config: Config
@@ -127,11 +180,13 @@ class ResidualBlock(nn.Module):
     layer: Callable[..., nn.Module]
 
     @nn.compact
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, gate: Array | None = None) -> Array:
         kind = self.config.normalisation
-        y = self.layer()(nn.relu(Norm(kind, self.train)(x)))
+        near = y = self.layer()(nn.relu(Norm(kind, self.train)(x)))
         if self.config.pooling and x.ndim == 4:
-            y = y + nn.Dense(x.shape[-1], dtype=x.dtype)(pooled(y))[:, None, None]
+            y = y + nn.Dense(x.shape[-1], dtype=x.dtype)(pooled(near))[:, None, None]
+        if gate is not None:
+            y = y + Slides()(near, gate)
         return x + self.layer(kernel_init=nn.initializers.zeros)(nn.relu(Norm(kind, self.train)(y)))
 
 
@@ -189,8 +244,14 @@ class PolicyValue(nn.Module):
         else:
             layer = lambda **kw: Conv(c.channels, dtype, **kw)
         x = layer()(x)
-        for _ in range(c.blocks):
-            x = StripBlock(c, self.train)(x) if c.network == "strips" else ResidualBlock(c, self.train, layer)(x)
+        gate = nn.sigmoid(nn.Dense(1, bias_init=nn.initializers.constant(2.0), dtype=dtype)(x)) if c.slides else None
+        first = (c.blocks - c.slides) // 2
+        for i in range(c.blocks):
+            if c.network == "strips":
+                x = StripBlock(c, self.train)(x)
+            else:
+                slides = first <= i < first + c.slides
+                x = ResidualBlock(c, self.train, layer)(x, gate if slides else None)
         x = nn.relu(Norm(c.normalisation, self.train)(x)).astype(jnp.float32)
         return Heads(
             policy=self.of_actions(x, 1)[..., 0],

@@ -12,8 +12,9 @@ import envs
 from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
 from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
-from agents.network import convolve, make_network
+from agents.network import along_lines, convolve, make_network
 from agents.tree_search import SearchResult
+from envs import foq
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
@@ -252,11 +253,14 @@ def test_learning_rate_by_hand():
     assert rate(99, 1.0) == pytest.approx(0.1)
 
 
-@pytest.mark.parametrize("network", ["mlp", "resnet", "strips"])
-@pytest.mark.parametrize("normalisation", ["batch", "layer", "none"])
-def test_each_network_learns_a_small_batch_by_heart(network, normalisation):
+KINDS = [(network, kind, 0) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]
+
+
+@pytest.mark.parametrize(("network", "normalisation", "slides"), [*KINDS, ("resnet", "batch", 1)])
+def test_each_network_learns_a_small_batch_by_heart(network, normalisation, slides):
     game = envs.make("tictactoe")
-    config = dataclasses.replace(SMALL, network=network, normalisation=normalisation, future_weight=1.0)
+    options = {"network": network, "normalisation": normalisation, "slides": slides}
+    config = dataclasses.replace(SMALL, **options, future_weight=1.0)
     net = make_network(game, config)
     keys = jax.random.split(jax.random.key(0), 3)
     planes = jax.random.bernoulli(keys[0], 0.4, (16, 3, 3, 2)).astype(jnp.float32)
@@ -323,6 +327,21 @@ def test_the_written_out_gradient_of_convolutions():
         strict=True,
     ):
         np.testing.assert_allclose(ours, derived, atol=1e-3)
+
+
+def test_a_queen_is_heard_wherever_the_rules_let_her_slide():
+    """Against the rules' own tables, on random boards; every direction has its own channel."""
+    rng = np.random.default_rng(0)
+    ripped, squares = rng.random((64, 5, 6)) < 0.3, rng.integers(0, 30, 64)
+    queens = (np.arange(30) == squares[:, None]).reshape(64, 5, 6)
+    heard = along_lines(jnp.repeat(jnp.float32(queens)[..., None], 8, axis=-1), jnp.float32(~ripped)[..., None])
+    np.testing.assert_array_equal((np.asarray(heard).sum(-1) > 0) & ~ripped, jax.vmap(foq.reach)(ripped, squares))
+    directions = [(1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (0, -1)]
+    for channel, (rows, cols) in enumerate(directions):
+        board, row, col = np.nonzero(np.asarray(heard[..., channel]))
+        from_row, from_col = row - squares[board] // 6, col - squares[board] % 6
+        np.testing.assert_array_equal(np.sign(from_row), rows)
+        np.testing.assert_array_equal(np.sign(from_col), cols)
 
 
 def test_devices_share_the_work():
