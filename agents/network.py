@@ -165,7 +165,8 @@ class Slides(nn.Module):
     @nn.compact
     def __call__(self, x: Array, gate: Array) -> Array:
         dense = functools.partial(nn.Dense, dtype=x.dtype)
-        return dense(x.shape[-1])(0.5 * along_lines(dense(8 * SLIDING)(x), gate))
+        heard = along_lines(dense(8 * SLIDING)(x), gate)
+        return dense(x.shape[-1])(0.5 * heard)
 
 
 class ResidualBlock(nn.Module):
