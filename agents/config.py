@@ -125,9 +125,10 @@ class Config:
     """Residual blocks of two layers each."""
     pooling: bool = True
     """Let every residual block also see the mean and the maximum of its channels over the whole board."""
-    slides: int = 0
-    """Residual blocks, the middle ones, that also follow rows, columns and diagonals up to what blocks them, which they
-    learn themselves: for games whose pieces slide. On a CPU each makes a network of 32 x 3 an eighth dearer."""
+    slides: bool = False
+    """Let every residual block also follow rows, columns and diagonals up to what blocks them, which it learns itself:
+    for games whose pieces slide. On a CPU it makes the network of 32 x 3 a third dearer. On by default in Flight of
+    Queen on a CPU (docs/measurements.md); on accelerators it has not been measured."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """See the docstring of agents/network.py for the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -197,7 +198,7 @@ class Config:
             "full_search_share",
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        counts = ("random_plies", "blocks", "slides", "warmup_updates", "seed")
+        counts = ("random_plies", "blocks", "warmup_updates", "seed")
         for name in (
             *counts,
             "weight_decay",
@@ -214,8 +215,6 @@ class Config:
         shares = (*shares, "full_search_share", "gate_share")
         for name in ("final_learning_rate", "average_decay", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
-        _demand(self.network == "resnet" or not self.slides, "--slides is for --network=resnet")
-        _demand(self.slides <= self.blocks, f"--slides must be at most --blocks={self.blocks}, not {self.slides}")
         _demand(self.rating_games % 2 == 0, f"--rating_games must be even, not {self.rating_games}")
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         few = self.first_simulations or 1
@@ -240,16 +239,17 @@ RECIPES: dict[str, dict[str, Any]] = {
     "alphazero": {
         "search": "puct", "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_fraction": 0.25,
         "temperature_plies": 30, "leaf_symmetry": "random", "random_plies": 0, "resign": 1.0, "optimiser": "adamw",
-        "learning_rate": 2e-3, "future_weight": 0.0, "pooling": False, "replay_capacity": 500_000, "batch_size": 2048,
-        "gate": True, "gate_share": 0.55, "rating_games": 400, "rating_updates": 1000,
+        "learning_rate": 2e-3, "future_weight": 0.0, "pooling": False, "slides": False,
+        "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
+        "rating_games": 400, "rating_updates": 1000,
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
         "search": "puct", "c_puct": 1.0, "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_alpha": 0.3,
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
         "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "pooling": False,
-        "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32, "gate": True, "gate_share": 0.6,
-        "rating_games": 20, "rating_updates": 5000,
+        "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32, "gate": True,
+        "gate_share": 0.6, "rating_games": 20, "rating_updates": 5000,
     },
     # The tic-tac-toe article, see agents/generations.py.
     "value_generations": {
@@ -260,6 +260,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
+SLIDING = ("foq", "foq_single", "foq_multi")  # games of pieces that slide until something blocks them
 TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 
 
@@ -291,7 +292,7 @@ def _ours(game: Game, platform: str) -> Config:
         tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "average_decay": 0.995, "minutes": 2.0}
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
-        return config
+        return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING)
     # An accelerator is idle with a small network: its cost is that of starting kernels.
     wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "gumbel_actions": 16, "dtype": "bfloat16"}
     return dataclasses.replace(config, **wide, batch_size=4096, replay_capacity=1_000_000, plies_per_iteration=32)

@@ -245,14 +245,10 @@ class PolicyValue(nn.Module):
         else:
             layer = lambda **kw: Conv(c.channels, dtype, **kw)
         x = layer()(x)
-        gate = nn.sigmoid(nn.Dense(1, bias_init=nn.initializers.constant(2.0), dtype=dtype)(x)) if c.slides else None
-        first = (c.blocks - c.slides) // 2
-        for i in range(c.blocks):
-            if c.network == "strips":
-                x = StripBlock(c, self.train)(x)
-            else:
-                slides = first <= i < first + c.slides
-                x = ResidualBlock(c, self.train, layer)(x, gate if slides else None)
+        slides = c.slides and c.network == "resnet"
+        gate = nn.sigmoid(nn.Dense(1, bias_init=nn.initializers.constant(2.0), dtype=dtype)(x)) if slides else None
+        for _ in range(c.blocks):
+            x = StripBlock(c, self.train)(x) if c.network == "strips" else ResidualBlock(c, self.train, layer)(x, gate)
         x = nn.relu(Norm(c.normalisation, self.train)(x)).astype(jnp.float32)
         return Heads(
             policy=self.of_actions(x, 1)[..., 0],

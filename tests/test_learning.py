@@ -253,10 +253,10 @@ def test_learning_rate_by_hand():
     assert rate(99, 1.0) == pytest.approx(0.1)
 
 
-KINDS = [(network, kind, 0) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]
+KINDS = [(network, kind, False) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]
 
 
-@pytest.mark.parametrize(("network", "normalisation", "slides"), [*KINDS, ("resnet", "batch", 1)])
+@pytest.mark.parametrize(("network", "normalisation", "slides"), [*KINDS, ("resnet", "batch", True)])
 def test_each_network_learns_a_small_batch_by_heart(network, normalisation, slides):
     game = envs.make("tictactoe")
     options = {"network": network, "normalisation": normalisation, "slides": slides}
