@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,8 +20,11 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents import arena, checkpoint, cli, host_match, mesh, models, ratings, report, solved, tables
+from agents import arena, checkpoint, cli, host_match, mesh, models, prove, ratings, report, solved, tables
+from agents.evaluation import make_evaluate
+from agents.network import make_network
 from agents.players import Player, game_of, make_player
+from envs import saved
 
 BASELINES = ("random", "minimax:2", "uct:100")
 
@@ -118,11 +123,34 @@ class Solved:
     """Print the result as one JSON line."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Prove:
+    """Who wins a position with best play, proved by a search to the ends of the game. Ctrl-C tells what is known."""
+
+    env: tyro.conf.Positional[str]
+    """Game, such as foq:rows=6,cols=6."""
+    position: Path | None = None
+    """File with a position or a game, as pages and `play.py` save them; by default the start."""
+    moves: str = ""
+    """Moves from there, by name: "d5 f4"."""
+    network: str | None = None
+    """Folder of a network of this game that says where to look first: fewer positions, each of which takes longer."""
+    all_moves: bool = False
+    """Also what every single move is worth, not only one that keeps the value."""
+    minutes: float = 10.0
+    """Time at most."""
+    positions: int = 2_000_000
+    """Positions remembered at most for each question; a million of Flight of Queen takes about half a GB."""
+    json: bool = False
+    """Print the result as one JSON line."""
+
+
 Command = (
     Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Gate, tyro.conf.subcommand("gate")]
     | Annotated[Ladder, tyro.conf.subcommand("ladder")]
     | Annotated[Solved, tyro.conf.subcommand("solved")]
+    | Annotated[Prove, tyro.conf.subcommand("prove")]
     | Annotated[None, tyro.conf.subcommand("baselines")]
 )
 
@@ -283,6 +311,42 @@ def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
     return players
 
 
+def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
+    """What a network thinks of positions, with its weights; None without one."""
+    if folder is None:
+        return None, None
+    path = models.find(Path(folder))
+    config = models.about(path)["config"]
+    return make_evaluate(game, make_network(game, config)), models.load(path, config)
+
+
+def run_prove(command: Prove) -> None:
+    game = choose_game(command.env, *([command.network] if command.network else []))
+    if command.positions < 2 * prove.LANES:
+        raise ValueError(f"--positions must be at least {2 * prove.LANES}, not {command.positions}")
+    start, played = game.init(), []
+    if command.position:
+        start, played = saved.from_file(game, command.position.read_text(encoding="utf-8"))
+    state = saved.replay(game, start, [*played, *command.moves.split()])[0][-1]
+    solve = prove.make_solver(game, command.positions, *opinion(command.network, game))
+    stop = threading.Event()
+    usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    with Console(stderr=True).status(game.name) as status:
+        verdict = solve(state, command.all_moves, 60 * command.minutes, status.update, stop.is_set)
+    signal.signal(signal.SIGINT, usual)
+    moves = {game.action_name(action): value for action, value in verdict.moves.items()}
+    if command.json:
+        record = {"game": game.name, "position": game.to_record(state), "to_move": int(game.player(state))}
+        print(json.dumps(record | dataclasses.asdict(verdict) | {"moves": moves}))
+    else:
+        print(game.show(state))
+        mover = game.seats[int(game.player(state))] if game.seats else f"player {int(game.player(state)) + 1}"
+        tables.show(tables.verdict_table(mover, verdict.value, moves))
+        print(f"{verdict.positions:,} positions in {verdict.seconds:.1f} s")
+        if verdict.stopped:
+            print(verdict.stopped)
+
+
 def main() -> None:
     with cli.errors():
         mesh.claim_cores()
@@ -292,6 +356,8 @@ def main() -> None:
             run_solved(command)
         elif isinstance(command, Ladder):
             run_ladder(command)
+        elif isinstance(command, Prove):
+            run_prove(command)
         elif command is None:
             newest = str(checkpoint.newest_run(Path("runs")))
             tables.show(tables.match_table([run_match(Match(newest, baseline))[0] for baseline in BASELINES]))

@@ -60,6 +60,18 @@ def solved_table(
     return out
 
 
+def verdict_table(mover: str, value: float | None, moves: dict[str, float | None]) -> Table:
+    """What the mover reaches with best play, in all and after each move by name; what is not known stands last."""
+    word = {1.0: "wins", 0.0: "draws", -1.0: "loses", None: "not found out"}
+    title = "not found out who wins" if value is None else f"{mover} to move {word[value]}"
+    out = Table(title=title, box=box.SIMPLE, pad_edge=False, show_header=False)
+    for kind in (1.0, 0.0, -1.0, None):
+        names = [name for name, known in moves.items() if known == kind]
+        if names:
+            out.add_row(word[kind], str(len(names)), " ".join(names))
+    return out
+
+
 def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
     """The best first; rows as `evaluate.py ladder --json` gives them."""
     out = Table(title=f"{game}: ratings, 95 % intervals", box=box.SIMPLE, pad_edge=False)

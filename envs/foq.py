@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from envs import pictures, records
+from envs import foq_theory, pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
@@ -418,6 +418,8 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
+        settled=foq_theory.settled,
+        essence=foq_theory.essence,
         about=(__doc__ or "").partition("\n")[0],
         seats=SEATS[:2],
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from envs import foq
+from envs import foq, foq_theory
 from envs.foq import State, mask, move, observe, over, player, reach, rip, step
 from envs.game import Array, Game, forfeit_rewards
 
@@ -93,6 +93,7 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
+        essence=foq_theory.essence,
         about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
     )

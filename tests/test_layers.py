@@ -36,6 +36,7 @@ ORDER = [
     "checkpoint",
     "models",
     "exact",
+    "prove",
     "players",
     "solved",
     "arena",

@@ -1,0 +1,208 @@
+"""Proofs, against solved positions from other programs and values known by hand; and what is known without search."""
+
+import gzip
+import itertools
+import json
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from agents import exact, prove
+from envs import foq, foq_theory, saved
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+MANY = 1 << 16
+
+
+def kept(verdict):
+    """The moves that keep the value of a position, which all moves must be known for."""
+    assert None not in verdict.moves.values()
+    assert verdict.value == max(verdict.moves.values())
+    return {action for action, value in verdict.moves.items() if value == verdict.value}
+
+
+# Section 8 of the rules, solved by another program: all winning first moves
+SOLVED = [("foq:rows=4,cols=4", set()), ("foq:rows=5,cols=6", {2, 6, 12}), ("foq_single:rows=4,cols=6", {5})]
+LONG = [
+    ("foq:rows=3,cols=5", {3, 5, 6}),
+    ("foq:rows=4,cols=6", {14}),
+    ("foq:rows=5,cols=7", {3, 14}),
+    ("foq:rows=6,cols=6", set()),
+    ("foq_single:rows=4,cols=4", {15}),
+    ("foq_single:rows=5,cols=6", {5}),
+    ("foq_single:rows=5,cols=7", {6}),
+    ("foq_single:rows=6,cols=6", {5, 14, 30}),
+]
+
+
+@pytest.mark.parametrize(
+    ("spec", "winning"), [*SOLVED, *(pytest.param(*case, marks=pytest.mark.slow) for case in LONG)]
+)
+def test_boards_of_flight_of_queen(spec, winning):
+    game = envs.make(spec)
+    verdict = prove.make_solver(game, 1 << 20)(game.init(), all_moves=True)
+    assert verdict.value == (1 if winning else -1)
+    assert kept(verdict) == (winning or set(np.flatnonzero(game.mask(game.init())).tolist()))
+
+
+@pytest.mark.parametrize(("variant", "file"), [("foq", "foq_solved"), ("foq_single", "foq_variants_solved")])
+def test_positions_of_flight_of_queen(variant, file):
+    """The four with the fewest free squares on the full board."""
+    game = envs.make(variant)
+    lines = map(json.loads, gzip.decompress((GOLDEN / f"{file}.jsonl.gz").read_bytes()).decode().splitlines())
+    free = lambda line: line["rows"] * line["cols"] - len(line["ripped"])
+    solved = sorted((line for line in lines if line["variant"] == variant), key=free)[:4]
+    solve = prove.make_solver(game, 1 << 18)
+    for line in solved:
+        state = game.from_record({k: v for k, v in line.items() if k not in ("legal", "winning")})
+        verdict = solve(state, all_moves=True)
+        assert {action for action, value in verdict.moves.items() if value == 1} == set(line["winning"])
+        assert verdict.value == 1
+
+
+def test_draws():
+    """Tic-tac-toe: the start, all its first moves, and every position two plies later."""
+    game = envs.make("tictactoe")
+    solve = prove.make_solver(game, MANY)
+    first = solve(game.init(), all_moves=True)
+    assert (first.value, set(first.moves.values()), first.stopped) == (0, {0}, None)
+    table = exact.solve(game)
+    for pair in itertools.permutations(["a1", "b2", "b3"], 2):
+        state = saved.replay(game, game.init(), pair)[0][-1]
+        place = exact.find(table, jax.tree.map(lambda x: x[None], state))[0]
+        verdict = solve(state, all_moves=True)
+        assert verdict.value == int(table.values[place])
+        assert kept(verdict) == set(np.flatnonzero(table.best[place]).tolist())
+
+
+def test_a_win_is_found_without_looking_at_all():
+    """Connect Four, first player to move with three in a column: the fourth wins, and nothing else need be known."""
+    game = envs.make("connect_four")
+    state = saved.replay(game, game.init(), ["1", "2", "1", "2", "1", "2"])[0][-1]
+    verdict = prove.make_solver(game, MANY)(state)
+    assert (verdict.value, verdict.moves[0]) == (1, 1)
+    assert verdict.positions <= 1 + 7
+
+
+def test_a_game_that_is_over():
+    game = envs.make("tictactoe")
+    state = saved.replay(game, game.init(), ["a1", "a2", "b1", "b2", "c1"])[0][-1]
+    verdict = prove.make_solver(game, MANY)(state)
+    assert (verdict.value, verdict.moves) == (-1, {})
+
+
+def test_a_search_that_ends_early_says_so():
+    game = envs.make("foq")
+    full = prove.make_solver(game, 1024)(game.init())
+    assert (full.value, set(full.moves.values())) == (None, {None})
+    assert full.stopped == "stopped: all 1,024 positions are used up; give more --positions"
+    assert full.positions <= 1024
+    late = prove.make_solver(game, MANY)(game.init(), seconds=0)
+    assert late.value is None
+    assert late.stopped.startswith("stopped after ")
+    assert late.stopped.endswith(" s; give more --minutes")
+
+
+def test_more_players_are_refused():
+    with pytest.raises(ValueError, match="proofs are for games of two players; foq_multi:.* has 3"):
+        prove.make_prover(envs.make("foq_multi"), MANY)
+
+
+def test_a_network_changes_the_way_and_not_the_answer():
+    """One that always thinks the first of all moves best and every position lost."""
+    game = envs.make("foq:rows=4,cols=6")
+
+    def evaluate(weights, key, states):
+        logits = jnp.where(
+            jax.vmap(game.mask)(states), -weights * jnp.arange(game.num_actions, dtype=jnp.float32), -1e9
+        )
+        player = jax.vmap(game.player)(states)
+        return logits, jnp.where(jnp.arange(2) == player[:, None], -1.0, 1.0)
+
+    plain = prove.make_solver(game, MANY)(game.init(), all_moves=True)
+    guided = prove.make_solver(game, MANY, evaluate, jnp.float32(1))(game.init(), all_moves=True)
+    assert guided.moves == plain.moves
+    assert kept(guided) == {14}
+    assert guided.positions != plain.positions
+
+
+# Theory
+
+
+def longest(free, square):
+    """Moves of a king who starts on a square and never comes back: by trying everything."""
+    near = lambda a, b: a != b and max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1
+    return max((1 + longest(free - {to}, to) for to in free if near(square, to)), default=0)
+
+
+def random_endgames(count, rows=4, cols=5):
+    rng = np.random.default_rng(5)
+    for _ in range(count):
+        ripped = rng.random((rows, cols)) < 0.55
+        queens = rng.choice(rows * cols, 2, replace=False)
+        ripped.ravel()[queens] = True
+        yield foq.State(*map(jnp.asarray, (ripped, queens.astype(np.int16), np.int8(rng.integers(2)), np.int8(-1))))
+
+
+def test_what_theory_settles_is_right():
+    """Of 400 random positions: regions by hand, the longest walks by trying everything, results by search."""
+    game = envs.make("foq:rows=4,cols=5")
+    states = list(random_endgames(400))
+    together = jax.tree.map(lambda *x: jnp.stack(x), *states)
+    settled = np.asarray(jax.jit(jax.vmap(foq_theory.settled))(together))
+    regions = np.asarray(jax.jit(jax.vmap(foq_theory.regions))(together))
+    plain = exact_results(game, together)
+    known = ~np.isnan(settled)
+    assert 60 < known.sum() < 400
+    np.testing.assert_array_equal(settled[known], plain[known])
+    for state, region in list(zip(states, regions, strict=True))[:60]:
+        free = {(int(r), int(c)) for r, c in np.argwhere(~np.asarray(state.ripped))}
+        for queen, found in zip(np.asarray(state.queens), region, strict=True):
+            reached, edge = set(), {(int(queen) // 5, int(queen) % 5)}
+            while edge:
+                reached |= edge
+                edge = {b for b in free - reached for a in edge if max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1}
+            assert {(int(r), int(c)) for r, c in np.argwhere(found)} == reached & free
+
+
+def exact_results(game, states):
+    """Results for the mover by plain recursion over the rules."""
+    move, mask = jax.jit(game.move), jax.jit(game.mask)
+
+    def wins(state):
+        return any(not wins(move(state, int(a))) for a in np.flatnonzero(mask(state)))
+
+    count = len(states.to_move)
+    return np.array([1.0 if wins(jax.tree.map(lambda x, i=i: x[i], states)) else -1.0 for i in range(count)])
+
+
+def test_a_walk_is_a_walk():
+    """Never longer than the longest, and as long on an open board, where every square can be visited."""
+    for state in random_endgames(30):
+        start = np.zeros((4, 5), bool)
+        start.ravel()[int(state.queens[0])] = True
+        free = {(int(r), int(c)) for r, c in np.argwhere(~np.asarray(state.ripped))}
+        found = int(foq_theory.walk(jnp.asarray(start), ~state.ripped))
+        assert found <= longest(free, (int(state.queens[0]) // 5, int(state.queens[0]) % 5))
+    corner = jnp.zeros((4, 5), bool).at[0, 0].set(True)
+    assert int(foq_theory.walk(corner, ~corner)) == 19
+
+
+def test_the_essence_of_a_position():
+    """Squares that nobody can come to, and who is called first, make no difference; the other's turn does."""
+    record = {"variant": "foq", "rows": 3, "cols": 5, "to_move": 0}
+    board = [[0, 0, 1, 0, 0], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1]]  # queens in the lower corners
+    make = lambda extra, queens, turn: foq.from_record(
+        record | {"ripped": np.flatnonzero(np.ravel(board)).tolist() + extra, "queens": queens, "to_move": turn}
+    )
+    same = lambda a, b: all(jax.tree.leaves(jax.tree.map(lambda x, y: bool((x == y).all()), a, b)))
+    whole = foq_theory.essence(make([], [10, 14], 0))
+    assert same(whole, foq_theory.essence(make([], [14, 10], 1)))
+    assert not same(whole, foq_theory.essence(make([], [10, 14], 1)))
+    assert not same(whole, foq_theory.essence(make([3], [10, 14], 0)))
+    shut = [5, 6]  # the left queen can no longer come to the two squares above
+    assert same(foq_theory.essence(make(shut, [10, 14], 0)), foq_theory.essence(make([*shut, 0, 1], [10, 14], 0)))
