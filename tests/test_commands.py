@@ -86,6 +86,20 @@ def test_the_bar_shows_phase_rate_and_rating(tmp_path):
     report.close()
 
 
+def test_a_position_is_proved(tmp_path):
+    """Tic-tac-toe: who answers the centre at an edge loses; every reply but the one opposite wins."""
+    asks = ("evaluate.py", "prove", "tictactoe", "--moves=b2 a2", "--all_moves")
+    code, output, errors = call(*asks, "--json", cwd=tmp_path)
+    assert code == 0, errors
+    found = json.loads(output)
+    assert (found["value"], found["to_move"], found["stopped"]) == (1, 0, None)
+    assert found["moves"] == {move: 0 if move == "c2" else 1 for move in ("a1", "a3", "b1", "b3", "c1", "c2", "c3")}
+    code, output, errors = call(*asks, cwd=tmp_path)
+    assert code == 0, errors
+    assert "X to move wins" in output
+    assert [line.split() for line in output.splitlines() if "draws" in line] == [["draws", "1", "c2"]]
+
+
 def test_solved_positions_are_counted(run):
     home, _, _ = run
     golden = ROOT / "tests/golden/tictactoe_solved.jsonl.gz"
@@ -242,6 +256,9 @@ BAD = {
     "odd number of games": ("evaluate.py", ["match", "random", "random", "--games=3"], "even number"),
     "no runs": ("evaluate.py", [], "train one first"),
     "unknown command": ("evaluate.py", ["mach", "a", "b"], "match"),
+    "proof for three": ("evaluate.py", ["prove", "foq_multi"], "proofs are for games of two players"),
+    "illegal move": ("evaluate.py", ["prove", "tictactoe", "--moves=b2 b2"], "move 2: 'b2' is not legal here"),
+    "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions must be at least 512"),
 }
 
 
