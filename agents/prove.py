@@ -347,10 +347,13 @@ def make_solver(game: Game, room: int = 1 << 20, evaluate: Evaluate | None = Non
         wins, won = search.ask(1.0, all_moves)
         less = 0.0 if search.drawn else -1.0
         value, moves = _value(wins, less), {action: _value(answer, less) for action, answer in won.items()}
-        if search.drawn and 0 in (value, *(moves.values() if all_moves else ())):  # not won: drawn or lost?
+        unclear = {action for action, known in moves.items() if known == 0}  # not won, but drawn or lost?
+        if value == 0 or (all_moves and unclear):
             holds, held = search.ask(0.0, all_moves)
             value = _value(holds, -1.0, 0.0) if value == 0 else value
-            moves |= {action: _value(held[action], -1.0, 0.0) for action, known in moves.items() if known == 0}
+            moves |= {action: _value(held[action], -1.0, 0.0) for action in unclear}
+        else:
+            moves |= dict.fromkeys(unclear)
         return Verdict(value, moves, search.positions, time.monotonic() - search.began, search.stopped)
 
     return solve

@@ -79,6 +79,16 @@ def test_draws():
         assert kept(verdict) == set(np.flatnonzero(table.best[place]).tolist())
 
 
+def test_what_is_not_asked_is_not_told():
+    """Tic-tac-toe, O to move wins at b1; after a1 it is a draw, which nobody asked."""
+    game = envs.make("tictactoe")
+    state = saved.replay(game, game.init(), ["a3", "b3", "c3", "b2", "a2", "c2", "c1"])[0][-1]
+    solve = prove.make_solver(game, MANY)
+    by_name = lambda verdict: {game.action_name(action): value for action, value in verdict.moves.items()}
+    assert by_name(solve(state)) == {"a1": None, "b1": 1}
+    assert by_name(solve(state, all_moves=True)) == {"a1": 0, "b1": 1}
+
+
 def test_a_win_is_found_without_looking_at_all():
     """Connect Four, first player to move with three in a column: the fourth wins, and nothing else need be known."""
     game = envs.make("connect_four")
