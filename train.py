@@ -10,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -140,21 +140,24 @@ class Programs:
 
 
 class Rehearsal:
-    """The preflight of a run, beside its first iterations, so that nobody waits for it."""
+    """The preflight of a run, beside its iterations from the second on, so that nobody waits for it."""
 
     def __init__(self, config: Config, report: Report):
-        self.report = report
+        self.config, self.report = config, report
+        self.wanted = config.preflight
         self.pool = ThreadPoolExecutor(1)
-        self.score = self.pool.submit(preflight.demand, config) if config.preflight else None
+        self.score: Future[preflight.Score] | None = None
         if jax.process_count() > 1:  # all processes go on or none
             self.check(wait=True)
 
     def check(self, wait: bool = False) -> None:
-        """Tells the outcome once it is there.
+        """Begins when first called, and tells the outcome once it is there.
 
         Raises:
             PreflightError: the toy game was not learnt.
         """
+        if self.wanted:
+            self.wanted, self.score = False, self.pool.submit(preflight.demand, self.config)
         if self.score is not None and (wait or self.score.done()):
             score, self.score = self.score, None
             self.report.say(f"preflight: a solved toy game was learnt in {score.result().seconds:.0f} s")
