@@ -1,0 +1,252 @@
+"""Explores Flight of Queen and writes docs/foq_explored.md with its pictures: python docs/foq_explored.py
+
+Small boards are solved, the full one is searched by the network in models/foq. Takes about half an hour on two cores;
+`--minutes=M` is the time for each board.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import envs
+from agents import arena, cli, mesh, models, prove
+from agents.network import make_network
+from agents.players import for_play, make_player
+from agents.search import make_search
+from envs import draw, saved
+
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "pictures" / "explored"
+MODEL = Path(__file__).parents[1] / "models" / "foq"
+DOUBLE = ["3,3", "3,4", "3,5", "3,6", "4,4", "4,5", "4,6", "4,7", "5,5", "5,6", "5,7", "6,6", "6,7", "7,7"]
+SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6"]
+CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
+SIMULATIONS = (0, 64, 256, 1024)
+ROOM = 4_000_000
+
+
+def spec(form: str, sides: str) -> str:
+    rows, cols = sides.split(",")
+    return f"{form}:rows={rows},cols={cols}"
+
+
+def table(head: list[str], rows: list[list[Any]]) -> str:
+    line = lambda cells: "| " + " | ".join(map(str, cells)) + " |"
+    return "\n".join([line(head), "|" + "---|" * len(head), *map(line, rows)])
+
+
+def solved_boards(form: str, boards: list[str], seconds: float) -> str:
+    """Who wins, and the worth of every first move, on each board."""
+    rows = []
+    for sides in boards:
+        game = envs.make(spec(form, sides))
+        solve = prove.make_solver(game, ROOM)
+        solve(game.init(), seconds=0)  # compiles
+        verdict = solve(game.init(), all_moves=True, seconds=seconds, tell=say)
+        names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
+        winner = {1: "the first", -1: "the second", None: "not found out"}[verdict.value]
+        cost = f"{verdict.positions:,}", f"{verdict.seconds:.1f} s"
+        size = sides.replace(",", " x ")
+        rows.append([size, winner, *(" ".join(names[kind]) or "none" for kind in (1, -1, None)), *cost])
+    head = ["board", "winner", "first moves that win", "that lose", "not found out", "positions", "time"]
+    return table(head, rows)
+
+
+def chances(boards: list[str]) -> str:
+    """How often who begins wins, and how long games last, between equals of little skill."""
+    rows = []
+    for form in ("foq", "foq_single"):
+        for sides in boards:
+            game, cells = envs.make(spec(form, sides)), []
+            for name, games in (("random", 4000), ("uct:100", 200)):
+                say(f"{game.name}, {name}")
+                player = make_player(name, game, 0)
+                played = arena.play_match(game, player, player, games=games, opening_plies=0, seed=1)
+                share = np.concatenate([played.score[0], 1 - played.score[1]]).mean()
+                cells += [f"{share:.1%}", f"{played.plies.mean():.1f}"]
+            rows.append([f"`{form}`", sides.replace(",", " x "), *cells])
+    head = ["game", "board", "random: first wins", "moves", "`uct:100`: first wins", "moves"]
+    return table(head, rows)
+
+
+def first_moves(game: envs.Game, search: Any, weights: Any) -> dict[str, float]:
+    """What every first move is worth to who makes it, by the value that a search gives the position after it."""
+    actions = np.flatnonzero(game.mask(game.init()))
+    after = jax.vmap(game.move, in_axes=(None, 0))(game.init(), jnp.asarray(actions))
+    found = search(weights, jax.random.key(0), after, jnp.ones(len(actions), jnp.int32))
+    return {game.action_name(int(a)): -float(v) for a, v in zip(actions, found.value, strict=True)}
+
+
+def full_board(game: envs.Game) -> tuple[str, str]:
+    """The first moves by the network and more and more search: a table, and the name of the picture of the last."""
+    config = models.about(MODEL)["config"]
+    net, weights, columns = make_network(game, config), models.load(MODEL, config), {}
+    for simulations in SIMULATIONS[1:]:
+        say(f"first moves, {simulations} simulations each")
+        search = jax.jit(make_search(game, net, for_play(config, game, simulations), explore=False))
+        columns[f"{simulations}"] = first_moves(game, search, weights)
+    last = columns[f"{SIMULATIONS[-1]}"]
+    order = sorted(last, key=lambda name: -last[name])
+    rows = [[name, *(f"{column[name]:+.2f}" for column in columns.values())] for name in order]
+    return table(["move", *(f"{n} simulations" for n in columns)], rows), heat_map(game, last)
+
+
+def heat_map(game: envs.Game, values: dict[str, float]) -> str:
+    rows, cols = game.init().ripped.shape
+    grid = np.full(rows * cols, np.nan)
+    for name, value in values.items():
+        grid[game.parse_action(name)] = value
+    figure = Figure(figsize=(5.4, 4.6), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(grid.reshape(rows, cols), cmap="RdYlGn", vmin=-1, vmax=1)
+    for name, value in values.items():
+        row, col = divmod(game.parse_action(name), cols)
+        axes.text(col, row, f"{value:+.2f}".replace("0.", "."), ha="center", va="center", fontsize=8)
+    for player, square in zip(("W", "R"), np.asarray(game.init().queens), strict=True):
+        axes.text(square % cols, square // cols, player, ha="center", va="center", weight="bold")
+    axes.set_xticks(range(cols), [game.action_name(c)[0] for c in range(cols)])
+    axes.set_yticks(range(rows), [game.action_name(r * cols)[1:] for r in range(rows)])
+    figure.colorbar(image, label="value for White, who begins")
+    figure.savefig(PICTURES / "first_moves.png", dpi=110)
+    return "pictures/explored/first_moves.png"
+
+
+def play(game: envs.Game, white: str, red: str, seed: int) -> list[str]:
+    """One game between two players, as names of moves."""
+    players, state, names = [make_player(p, game, 0) for p in (white, red)], game.init(), []
+    acts = [jax.jit(player.act) for player in players]
+    while not bool(game.over(state)):
+        one, seat = jax.tree.map(lambda x: x[None], state), int(game.player(state))
+        key = jax.random.fold_in(jax.random.key(seed), len(names))
+        action = int(acts[seat](players[seat].weights, key, one, jnp.full(1, len(names), jnp.int32))[0])
+        names.append(game.action_name(action))
+        state = game.move(state, action)
+    return names
+
+
+def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve: Any, seconds: float) -> str:
+    """A game with what was proved of each position: the first that is won for good, and each move that gave a win away
+    after it. Proofs are tried from the end of the game backwards until one takes too long."""
+    say(f"proofs of: {title}")
+    states, actions = saved.replay(game, game.init(), names)
+    values: dict[int, float] = {}
+    for ply in range(len(actions) - 1, -1, -1):
+        verdict = solve(states[ply], seconds=seconds, tell=say)
+        if verdict.value is None:
+            break
+        values[ply] = verdict.value
+    proved = min(values, default=len(actions))
+    mistakes = [p for p in sorted(values) if values[p] == 1 and values.get(p + 1, -1) == 1]
+    numbered = [f"{i + 1}. {name}" + ("?" if i in mistakes else "") for i, name in enumerate(names)]
+    seats = game.seats
+    mover = seats[int(game.player(states[proved]))] if proved < len(actions) else ""
+    wins = {1.0: "wins", -1.0: "loses"}.get(values.get(proved, 0.0), "")
+    says = (
+        f"From move {proved + 1} on every position is proved: {mover}, to move there, {wins} with best play."
+        if mover
+        else ""
+    )
+    errors = ", ".join(f"{i + 1}. {names[i]}" for i in mistakes)
+    says += f" Moves that gave a win away: {errors}." if mistakes else " No move after that gave a win away."
+    winner = seats[int(np.argmax(game.rewards(states[-1])))]
+    (PICTURES / picture).write_bytes(draw.draw(game, states[0], names[:proved], ".png", 320, 1.0, False))
+    head = f"### {title}\n\n{' '.join(numbered)}\n\n{winner} made the last of {len(names)} moves. {says}"
+    return f"{head}\n\n![position before move {proved + 1}](pictures/explored/{picture})"
+
+
+def say(text: str) -> None:
+    print(f"\r\033[K{time.strftime('%H:%M:%S')} {text[:110]}", end="", file=sys.stderr, flush=True)
+
+
+PAGE = """# Flight of Queen, explored
+
+Made by `python docs/foq_explored.py` on {date}; {hardware}.
+
+Each claim is **exact** (proved by a search to the ends of the game, as by `python evaluate.py prove foq`), **searched**
+(by the network in models/foq) or **estimated** (from games between players of little skill).
+
+## Who wins on small boards (exact)
+
+Two queens in opposite corners, who cannot move loses; squares are named from the lower left. All first moves were
+searched, each until it was decided, for {minutes:g} minutes a board at most; what is not found out then needs longer.
+
+{double}
+
+One queen, who cannot move wins:
+
+{single}
+
+An independent solver's results for {known} are the same.
+
+## How the advantage changes with the size (estimated)
+
+Share of games that who begins wins, between two random players (4000 games) and between two that search 100 random
+play-outs (200 games; one standard error is 3.5 points), with the mean number of moves:
+
+{chances}
+
+## The first move on the full board (searched)
+
+Value of every first move for White, who begins, by the network's search of the position after it: -1 is lost, +1 won.
+How far the columns agree says how far search confirms it; nothing here is proved.
+
+{moves}
+
+![first moves by value]({picture})
+
+## Three games
+
+A question mark stands behind a move after which a won position was lost (exact, as far back as proofs reach).
+
+{games}
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=3.0, help="for each board")
+    minutes = parser.parse_args().minutes
+    mesh.claim_cores()
+    cli.keep_compiled()
+    PICTURES.mkdir(parents=True, exist_ok=True)
+    game, folder = envs.make("foq"), str(MODEL)
+    solve = prove.make_solver(game, ROOM // 4)
+    moves, picture = full_board(game)
+    games = [
+        ("The network against itself, 1024 simulations a move", [f"{folder}@1024"] * 2, "itself.png"),
+        ("The network with 256 simulations against 1000 random play-outs", [f"{folder}@256", "uct:1000"], "uct.png"),
+        ("Two players of 200 random play-outs", ["uct:200"] * 2, "uct_uct.png"),
+    ]
+    parts = [
+        annotated(game, title, play(game, *players, seed=3), file, solve, 20 * minutes)
+        for title, players, file in games
+    ]
+    text = PAGE.format(
+        date=time.strftime("%Y-%m-%d"),
+        hardware=f"{jax.device_count()} cores, no accelerator" if jax.default_backend() == "cpu" else jax.devices()[0],
+        minutes=minutes,
+        moves=moves,
+        picture=picture,
+        games="\n\n".join(parts),
+        chances=chances(CHANCES),
+        single=solved_boards("foq_single", SINGLE, 60 * minutes),
+        double=solved_boards("foq", DOUBLE, 60 * minutes),
+        known="3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 and 6 x 6 (`tests/test_prove.py`)",
+    )
+    saved.write(DOCS / "foq_explored.md", text)
+    print(f"\n{DOCS / 'foq_explored.md'}")
+
+
+if __name__ == "__main__":
+    main()
