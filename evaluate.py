@@ -23,7 +23,7 @@ import envs
 from agents import arena, checkpoint, cli, host_match, mesh, models, prove, ratings, report, solved, tables
 from agents.evaluation import make_evaluate
 from agents.network import make_network
-from agents.players import Player, game_of, make_player
+from agents.players import Player, game_of, inner, make_player
 from envs import saved
 
 BASELINES = ("random", "minimax:2", "uct:100")
@@ -32,7 +32,8 @@ BASELINES = ("random", "minimax:2", "uct:100")
 @dataclasses.dataclass(frozen=True)
 class Match:
     """A match between two players: random, uct:N, minimax:D, the folder of a run, or for Go another program as
-    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone."""
+    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone; prove:N,PLAYER plays what a
+    search of N positions proves, else as PLAYER."""
 
     a: tyro.conf.Positional[str]
     """First player."""
@@ -304,10 +305,11 @@ def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
     """The player first; of a network that searches also the network alone and its search without proofs."""
     n = command.num_simulations
     players = {"player": make_player(command.player, game, n)}
-    spec, at, simulations = command.player.partition("@")
+    network = inner(command.player)
+    spec, at, simulations = network.partition("@")
     if game_of(spec) is not None and (int(simulations) if at else n) > 0:
         players["alone"] = make_player(spec, game, 0)
-        players["without_proofs"] = make_player(command.player, game, n, proofs=False)
+        players["without_proofs"] = make_player(network, game, n, proofs=False)
     return players
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import exact, models, selection, tree_search
+from agents import exact, models, prove, selection, tree_search
 from agents.config import Config
 from agents.evaluation import ILLEGAL, make_evaluate
 from agents.generations import value_greedy
@@ -37,8 +37,8 @@ LOT = 1e-6
 MOST_LEAVES = 2_000_000
 
 NAMES = (
-    "random, greedy, uct:N, minimax:D, exact (for small games), or the folder of a run or model (FOLDER@N: N "
-    "simulations, 0 the network alone)"
+    "random, greedy, uct:N, minimax:D, exact (for small games), the folder of a run or model (FOLDER@N: N "
+    "simulations, 0 the network alone), or prove:N,PLAYER (a move proved among N positions, else PLAYER's)"
 )
 
 
@@ -64,6 +64,9 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     Raises:
         ValueError: no such player, or a network of another game.
     """
+    proved, otherwise = _proved(spec)
+    if proved is not None:
+        return proving_player(make_player(otherwise, game, num_simulations, proofs), game, proved)
     kind, _, number = spec.partition(":")
     if spec == "random":
         return random_player(game)
@@ -91,8 +94,27 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
 
 def game_of(spec: str) -> str | None:
     """Spec of the game that a player was trained on; None for players of any game."""
-    path = Path(spec.partition("@")[0])
+    path = Path(inner(spec).partition("@")[0])
     return models.about(models.find(path))["config"].env if path.exists() else None
+
+
+def inner(spec: str) -> str:
+    """The player without what is proved before it is asked."""
+    return _proved(spec)[1]
+
+
+def _proved(spec: str) -> tuple[int | None, str]:
+    """N and PLAYER of prove:N,PLAYER; None and the spec itself for all others.
+
+    Raises:
+        ValueError: N is no number, or PLAYER is missing.
+    """
+    if not spec.startswith("prove:"):
+        return None, spec
+    number, comma, otherwise = spec.removeprefix("prove:").partition(",")
+    if not number.isdigit() or not comma:
+        raise ValueError(f"player '{spec}': want positions and a player, as in prove:100000,uct:100")
+    return int(number), otherwise
 
 
 def random_player(game: Game) -> Player:
@@ -110,6 +132,22 @@ def exact_player(game: Game) -> Player:
         return random_action(key, table.best[exact.find(table, states)])
 
     return Player("exact", act, exact.solve(game))
+
+
+def proving_player(player: Player, game: Game, room: int) -> Player:
+    """Plays what is proved to keep the value of the position by a search of at most `room` positions, one game after
+    the other; where nothing is found out, or all is lost, as `player` does.
+
+    Raises:
+        ValueError: not two players, or hardly any room.
+    """
+    keep = prove.make_keeper(game, room)
+
+    def act(weights, key, states, plies):
+        kept = jax.lax.map(keep, states)
+        return jnp.where(kept < 0, player.act(weights, key, states, plies), kept)
+
+    return Player(f"prove:{room},{player.name}", act, player.weights)
 
 
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:

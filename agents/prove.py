@@ -311,6 +311,39 @@ def _enter(graph: Graph, code: Array, wanted: Array) -> tuple[Graph, Array, Arra
 # Answers
 
 
+def make_keeper(game: Game, room: int) -> Callable[[Any], Array]:
+    """`keep(position) -> int32[]`: a move that is proved to win, or to draw where it is proved that none wins; EMPTY
+    where `room` positions do not tell, all moves lose or the game is over. For use inside a compiled function.
+
+    Raises:
+        ValueError: the game is not for two players, or there is no room for a round of the search.
+    """
+    if room < 2 * LANES:
+        raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {room}")
+    prover = make_prover(game, room)
+
+    def ask(state: Any, least: Array) -> tuple[Array, Array]:
+        """A move that gets so much, or EMPTY; and whether there is none for sure, but perhaps one that draws."""
+        question = Question(game.player(state).astype(jnp.int32), least)
+        graph = prover.begin(question, None, state)
+        undecided = lambda numbers: (numbers.prove[0] > 0) & (numbers.refute[0] > 0)
+        more = lambda graph: undecided(graph.numbers) & (graph.size < room - LANES)
+        graph = jax.lax.while_loop(more, lambda graph: prover.search(graph, question, None, jnp.int32(0)), graph)
+        proved = after_moves(graph, jnp.zeros(1, jnp.int32))[1].prove[0] == 0
+        slot = proved.argmax()
+        found = jnp.where(proved[slot], graph.actions[0, slot].astype(jnp.int32), EMPTY)
+        return found, (graph.numbers.refute[0] == 0) & graph.drawn & (least > 0)
+
+    def keep(state: Any) -> Array:
+        def once_more(carry):
+            least, _, _ = carry
+            return least - 1, *ask(state, least)
+
+        return jax.lax.while_loop(lambda carry: carry[2], once_more, (jnp.float32(1), jnp.int32(EMPTY), True))[1]
+
+    return keep
+
+
 @dataclasses.dataclass(frozen=True)
 class Verdict:
     """Results with best play of all, for who is to move: -1, 0 or 1, None where it was not found out."""

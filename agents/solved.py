@@ -93,12 +93,12 @@ def phase(record: dict[str, Any]) -> str:
 def choose(player: Player, solved: Solved, seed: int = 0) -> np.ndarray:
     """The player's moves, int[M]."""
     act, count = jax.jit(player.act), len(solved.right)
-    chosen = []
-    for low in range(0, count, CHUNK):
-        index = np.minimum(np.arange(low, low + CHUNK), count - 1)  # one shape, so one compilation
+    chosen, width = [], min(CHUNK, count)
+    for low in range(0, count, width):
+        index = np.minimum(np.arange(low, low + width), count - 1)  # one shape, so one compilation
         part = jax.tree.map(lambda x: x[index], solved.states)
         key = jax.random.fold_in(jax.random.key(seed), low)
-        chosen.append(np.asarray(act(player.weights, key, part, jnp.zeros(CHUNK, jnp.int32))))
+        chosen.append(np.asarray(act(player.weights, key, part, jnp.zeros(width, jnp.int32))))
     return np.concatenate(chosen)[:count]
 
 

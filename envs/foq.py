@@ -191,16 +191,11 @@ def rewards(s: State) -> Array:
 # Observations
 
 
-def places(queens: Array, shape: tuple[int, ...]) -> Array:
-    """bool[n, R, C]: the square of each queen on a board of this shape."""
-    return (jnp.arange(shape[0] * shape[1]) == queens[:, None]).reshape(-1, *shape)
-
-
 def observe(s: Any) -> Array:
     """float32[R, C, n + 3], for the mover: ripped, own queen, one plane for each other queen in turn order, own legal
     targets, squares that others reach."""
     n = s.queens.shape[0]
-    seats = places(s.queens[(s.to_move + jnp.arange(n)) % n], s.ripped.shape)
+    seats = foq_theory.places(s.queens[(s.to_move + jnp.arange(n)) % n], s.ripped.shape)
     return jnp.stack([s.ripped, *seats, targets(s), attacked(s)], axis=-1).astype(jnp.float32)
 
 
@@ -209,7 +204,7 @@ def _observe_article(s: Any, past: Any, played: Array) -> Array:
     +1 and the others -1; squares the mover reaches minus those that others reach."""
     del played  # boards from before the start repeat the first one
     mine = own(s)[:, None, None]
-    queens = jnp.where(mine, 1, -1) * places(s.queens, s.ripped.shape)
+    queens = jnp.where(mine, 1, -1) * foq_theory.places(s.queens, s.ripped.shape)
     reached = (reaches(s) & mine).any(0).astype(jnp.float32) - attacked(s)
     boards = jnp.concatenate([past.ripped[::-1], s.ripped[None]])
     return jnp.stack([*(-boards.astype(jnp.float32)), queens.sum(0), reached], axis=-1).astype(jnp.float32)

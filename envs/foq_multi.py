@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import foq
+from envs import foq, foq_theory
 from envs.foq import player, reach, rip
 from envs.game import Array, Game, forfeit_rewards
 
@@ -102,7 +102,7 @@ def rewards(s: State) -> Array:
 
 def observe(s: State) -> Array:
     """float32[R, C, n + 4]: the planes of `foq.observe`, and the squares of queens whose players have dropped out."""
-    out = foq.places(s.queens, s.ripped.shape) & s.dropped[:, None, None]
+    out = foq_theory.places(s.queens, s.ripped.shape) & s.dropped[:, None, None]
     return jnp.concatenate([foq.observe(s), out.any(0)[..., None].astype(jnp.float32)], axis=-1)
 
 

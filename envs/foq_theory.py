@@ -24,9 +24,9 @@ def neighbours(x: Array) -> Array:
     return x[:, :-2] + x[:, 1:-1] + x[:, 2:]
 
 
-def _starts(s: Any) -> Array:
-    """bool[n, R, C]: the square of each queen."""
-    return (jnp.arange(s.ripped.size) == s.queens[:, None]).reshape(-1, *s.ripped.shape)
+def places(queens: Array, shape: tuple[int, ...]) -> Array:
+    """bool[n, R, C]: the square of each queen on a board of this shape."""
+    return (jnp.arange(shape[0] * shape[1]) == queens[:, None]).reshape(-1, *shape)
 
 
 def regions(s: Any) -> Array:
@@ -38,7 +38,7 @@ def regions(s: Any) -> Array:
         grown = (jax.vmap(neighbours)(region | starts) > 0) & free
         return grown, (grown != region).any()
 
-    starts = _starts(s)
+    starts = places(s.queens, free.shape)
     return jax.lax.while_loop(lambda carry: carry[1], grow, (starts & False, jnp.bool_(True)))[0]
 
 
@@ -66,7 +66,7 @@ def settled(s: Any) -> Array:
     both = regions(s)
     apart = ~both.all(0).any()
     most = both.sum((1, 2))
-    least = jax.vmap(walk)(_starts(s), both & apart)
+    least = jax.vmap(walk)(places(s.queens, s.ripped.shape), both & apart)
     mine, other = s.to_move, 1 - s.to_move
     result = jnp.where(least[mine] > most[other], 1.0, jnp.where(most[mine] <= least[other], -1.0, jnp.nan))
     return jnp.where(apart & (s.forfeit < 0), result, jnp.nan).astype(jnp.float32)

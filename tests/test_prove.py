@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents import exact, prove
+from agents import exact, players, prove, solved
 from envs import foq, foq_theory, saved
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -138,6 +138,45 @@ def test_a_network_changes_the_way_and_not_the_answer():
     assert guided.moves == plain.moves
     assert kept(guided) == {14}
     assert guided.positions != plain.positions
+
+
+# As a player
+
+
+def test_what_is_proved_is_played():
+    """Tic-tac-toe, draws included: positions from all of the game, solved elsewhere; the other moves at random."""
+    game = envs.make("tictactoe")
+    positions = solved.read(GOLDEN / "tictactoe_solved.jsonl.gz", game)
+    every = lambda part: jax.tree.map(lambda x: x[::40], part)
+    few = solved.Solved(*map(every, (positions.states, positions.legal, positions.right, positions.phases)))
+    moves = solved.choose(players.make_player("prove:4096,random", game, 0), few)
+    assert len(moves) > 100
+    assert few.right[np.arange(len(moves)), moves].all()
+
+
+def test_what_is_not_proved_is_left_to_the_other():
+    """The start of tic-tac-toe is out of reach of so few positions; a game that is over has nothing to prove."""
+    game = envs.make("tictactoe")
+    proving, other = (players.make_player(spec, game, 0) for spec in ("prove:512,random", "random"))
+    over = saved.replay(game, game.init(), ["a1", "a2", "b1", "b2", "c1"])[0][-1]
+    states = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), game.init(), over, game.init())
+    act = lambda player: jax.jit(player.act)({}, jax.random.key(0), states, jnp.zeros(3, jnp.int32)).tolist()
+    assert act(proving) == act(other)
+    assert proving.name == "prove:512,random"
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ("prove:100,random", "proofs need room for at least 512 positions, not 100"),
+        ("prove:1000", "player 'prove:1000': want positions and a player, as in prove:100000,uct:100"),
+        ("prove:many,random", "player 'prove:many,random': want positions and a player"),
+        ("prove:1000,nobody", "unknown player 'nobody'"),
+    ],
+)
+def test_players_that_cannot_be(spec, error):
+    with pytest.raises(ValueError, match=error):
+        players.make_player(spec, envs.make("foq"), 0)
 
 
 # Theory
