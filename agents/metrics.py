@@ -8,6 +8,7 @@ import math
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,9 @@ from agents.lines import Lines
 METRICS = "metrics.jsonl"
 PROTO: Any = event_pb2  # makes its classes when it is imported
 BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
+WATCHED = 30  # iterations over which the value is watched
+FLAT = 0.97  # of the loss of a head that says 0: from there on nothing has been learnt
+NEARLY_DRAWN = 0.1  # of the squared outcome: below, 0 is a good answer
 BOARD_PATIENCE = 60.0  # seconds after one that failed, each try being a file of its own
 
 
@@ -71,6 +75,31 @@ class Board:
                 writer.close()
 
 
+class Balance:
+    """Watches whether the value is learnt beside the policy: in the Flight of Queen article it was not, and nobody was
+    told."""
+
+    def __init__(self):
+        self.recent: deque[tuple[float, float]] = deque(maxlen=WATCHED)
+        self.told = False
+
+    def warning(self, figures: dict[str, Any]) -> str | None:
+        """A line for people, once; iterations without updates do not count, nor games that are nearly all drawn."""
+        loss, baseline = figures.get("value_loss"), figures.get("value_baseline")
+        if loss is None or not baseline or baseline < NEARLY_DRAWN:
+            return None
+        self.recent.append((loss, baseline))
+        losses, baselines = map(sum, zip(*self.recent, strict=True))
+        if self.told or len(self.recent) < WATCHED or losses < FLAT * baselines:
+            return None
+        self.told = True
+        return (
+            f"warning: in {WATCHED} iterations the value head did no better than one that always says 0 (value loss "
+            f'{losses / WATCHED:.3f} of {baselines / WATCHED:.3f}); see "It does not get stronger" in '
+            "docs/troubleshooting.md"
+        )
+
+
 class Report:
     """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines. A disk
     that takes nothing is told of, once, and does not end the run."""
@@ -80,6 +109,7 @@ class Report:
         self.lines = Lines(folder / METRICS, iteration)
         self.board = Board(folder / "tensorboard", iteration)
         self.unwritten: set[str] = set()  # that the reader knows of
+        self.balance = Balance()
         self.console = Console(stderr=True)
         columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
         self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
@@ -107,6 +137,8 @@ class Report:
         else:
             with contextlib.suppress(OSError):
                 print(line, flush=True)
+        if warning := self.balance.warning(figures):
+            self.say(warning)
 
     def write(self, name: str, write: Callable[[], None]) -> None:
         try:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from agents import checkpoint, mesh
-from agents.metrics import Report
+from agents.metrics import Balance, Report
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = [
@@ -84,6 +84,22 @@ def test_the_bar_shows_phase_rate_and_rating(tmp_path):
     report.phase("match")
     assert said() == "match iteration 3, 512 moves/s, rating 41"
     report.close()
+
+
+def test_a_value_that_is_not_learnt_is_told_once():
+    tell = lambda loss, baseline, count: [
+        said for _ in range(count) if (said := balance.warning({"value_loss": loss, "value_baseline": baseline}))
+    ]
+    balance = Balance()
+    assert tell(None, None, 10) == []  # before the first update
+    assert tell(0.99, 1.0, 29) == []
+    (said,) = tell(0.99, 1.0, 50)
+    assert said.startswith("warning: in 30 iterations the value head did no better than one that always says 0 (value")
+    assert "0.990 of 1.000" in said
+    balance = Balance()
+    assert tell(1.1, 1.0, 10) + tell(0.8, 1.0, 50) == []  # slow, but it learns
+    balance = Balance()
+    assert tell(0.05, 0.05, 50) == []  # nearly all games are drawn
 
 
 def test_a_position_is_proved(tmp_path):
