@@ -94,6 +94,8 @@ class Ladder:
     """Games of every match."""
     networks: int = 12
     """Networks at most, spread evenly over the run, the last one among them."""
+    solved: Path | None = None
+    """Also how often each network keeps the value of the solved positions in this file, alone and with its search."""
     num_simulations: int = 32
     opening_plies: int = 2
     fair: bool = True
@@ -101,7 +103,8 @@ class Ladder:
     json: bool = False
     """Print the result as one JSON line."""
     plot: Path | None = None
-    """Draw the ratings over games played into this file (.png or .svg); needs matplotlib."""
+    """Draw the ratings over games and minutes into this file (.png or .svg), with --solved the share of values kept
+    besides; needs matplotlib."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,6 +231,7 @@ def run_ladder(command: Ladder) -> None:
     if not command.baselines or command.networks < 1:
         raise ValueError("ladder: want at least one baseline and one network")
     game = choose_game(None, str(networks[-1]))
+    positions = solved.read(command.solved, game) if command.solved else None
     specs = [*command.baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
     wanted = schedule(len(command.baselines), len(networks))
@@ -247,14 +251,27 @@ def run_ladder(command: Ladder) -> None:
     ]
     best = max(range(len(networks)), key=lambda i: elo[len(command.baselines) + i])
     checkpoint.mark_best(command.run, int(networks[best].name))
+    if positions is not None:
+        for row, spec, player in list(zip(rows, specs, players, strict=True))[len(command.baselines) :]:
+            alone = make_player(spec, game, 0)
+            row |= {"kept_alone": kept(alone, positions), "kept": kept(player, positions)}
     record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
+    record["passed"] = ratings.passed(rows)
     (command.run / report.LADDER).write_text(json.dumps(record) + "\n")
     if command.json:
         print(json.dumps(record))
     else:
         tables.show(tables.ladder_table(game.name, rows))
+        for line in tables.passing_lines(record["passed"]):
+            print(line)
     if command.plot:
         tables.plot_ladder(rows, command.plot)
+
+
+def kept(player: Player, positions: solved.Solved) -> float:
+    """Share of the positions whose value the player's moves keep."""
+    moves = solved.choose(player, positions)
+    return round(float(positions.right[np.arange(len(moves)), moves].mean()), 4)
 
 
 def spread(found: list[Path], most: int) -> list[Path]:
@@ -287,8 +304,8 @@ def run_solved(command: Solved) -> None:
     with Console(stderr=True).status(f"{game.name}: {len(positions.right)} positions"):
         for name, player in looks(command, game).items():
             moves = solved.choose(player, positions, command.seed)
-            kept = positions.right[np.arange(len(moves)), moves]
-            found[name] = player.name, *solved.scores(kept, positions.phases)
+            right = positions.right[np.arange(len(moves)), moves]
+            found[name] = player.name, *solved.scores(right, positions.phases)
     if command.json:
         record = {"game": game.name, "file": str(command.file), "seconds": time.monotonic() - start}
         as_json = lambda name, whole, parts: {"player": name} | dataclasses.asdict(whole) | {

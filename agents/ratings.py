@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -49,6 +50,29 @@ def fit(meetings: list[Meeting], count: int, anchor: int) -> np.ndarray:
         if np.abs(step).max(initial=0) < 1e-9:
             break
     return logits * PER_LOGIT
+
+
+def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """When the networks of a run came to be rated above each baseline, in minutes and games, between two networks by a
+    straight line; 0 where the first of them was above it already, None where the last is still below.
+
+    `rows` as `evaluate.py ladder --json` gives them, the networks by age.
+    """
+    networks = [row for row in rows if "games" in row]
+    found = []
+    for row in rows:
+        if "games" in row:
+            continue
+        above = [network["elo"] > row["elo"] for network in networks]
+        when: dict[str, Any] = {"minutes": None, "games": None}
+        if above[-1]:
+            later = len(above) - above[::-1].index(False) if False in above else 0
+            for unit, digits in (("minutes", 1), ("games", None)):
+                pair = networks[later - 1 : later + 1] if later else networks[:1]
+                elo = [network["elo"] for network in pair]
+                when[unit] = round(float(np.interp(row["elo"], elo, [x[unit] for x in pair])), digits) if later else 0
+        found.append({"player": row["player"], **when})
+    return found
 
 
 def bootstrap(meetings: list[Meeting], count: int, anchor: int, resamples: int = 300) -> tuple[np.ndarray, np.ndarray]:

@@ -84,14 +84,42 @@ def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
     return out
 
 
+def passing_lines(passed: list[dict[str, Any]]) -> list[str]:
+    """When the networks came to be better than each baseline, see `ratings.passed`."""
+    said = []
+    for row in passed:
+        if row["minutes"] is None:
+            said.append(f"not better than {row['player']} so far")
+        elif row["minutes"] == 0:
+            said.append(f"better than {row['player']} from the first network on")
+        else:
+            said.append(f"better than {row['player']} after {row['minutes']:g} minutes and {row['games']} games")
+    return said
+
+
 def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
-    """Ratings of the networks over the games that they learnt from, the baselines as lines."""
+    """Ratings of the networks over the games that they learnt from, the baselines as lines; where it was measured, also
+    the share of solved positions whose value they keep."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise ValueError("--plot needs matplotlib: pip install 'ripzero[plots]'") from error
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    draw_ladder(figure.subplots(), rows)
+    networks = [row for row in rows if "games" in row]
+    with_solved = "kept" in networks[-1]
+    figure = Figure(figsize=(12 if with_solved else 7, 4.5), layout="constrained")
+    axes = figure.subplots(1, 2 if with_solved else 1, squeeze=False)[0]
+    draw_ladder(axes[0], rows)
+    games, minutes = ([row[unit] for row in networks] for unit in ("games", "minutes"))
+    if with_solved:
+        for name, label in (("kept", "with its search"), ("kept_alone", "network alone")):
+            axes[1].plot(games, [100 * row[name] for row in networks], marker="o", label=label)
+        axes[1].set(xlabel="games of self-play", ylabel="value of solved positions kept, %")
+        axes[1].legend()
+    for one in axes:
+        marks = np.linspace(games[0], games[-1], 5) if len(games) > 1 else games
+        top = one.secondary_xaxis("top")
+        top.set_xticks(marks, [f"{x:.0f}" for x in np.interp(marks, games, minutes)])
+        top.set_xlabel("minutes of training")
     figure.savefig(path)
 
 

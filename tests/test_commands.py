@@ -158,14 +158,20 @@ def test_a_match_stops_once_it_is_decided(run):
 
 def test_a_ladder_rates_all_networks(run):
     home, _, _ = run
+    golden = ROOT / "tests/golden/tictactoe_solved.jsonl.gz"
     options = ("--baselines", "random", "minimax:3", "--games=20", "--num_simulations=2", "--plot=ladder.svg")
+    options = (*options, f"--solved={golden}")
     code, output, errors = call("evaluate.py", "ladder", "runs/a", *options, "--json", cwd=home)
     assert code == 0, errors
-    rows = json.loads(output)["ratings"]
+    found = json.loads(output)
+    rows = found["ratings"]
     assert [row["player"] for row in rows] == ["random", "minimax:3", "runs/a/networks/3@2"]
     assert rows[0]["elo"] == 0
     assert rows[1]["elo"] > 100
     assert rows[2]["games"] > 0
+    assert 0.3 < rows[2]["kept_alone"] <= 1
+    assert 0.3 < rows[2]["kept"] <= 1
+    assert [row["player"] for row in found["passed"]] == ["random", "minimax:3"]
     assert (home / "ladder.svg").read_text().count("<svg") == 1
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.ratings import Meeting, bootstrap, decided, expected_score, fit, log_likelihood_ratio
+from agents.ratings import Meeting, bootstrap, decided, expected_score, fit, log_likelihood_ratio, passed
 
 # 50 openings, 75 of 100 points: with one drawn game added the odds are 75.5 to 25.5.
 THREE_TO_ONE = np.array([1.0] * 25 + [0.5] * 25)
@@ -35,6 +35,17 @@ def test_intervals_hold_the_rating_and_narrow_with_games():
     assert low[1] < STEP < high[1]
     assert low[0] == high[0] == 0
     assert 2 < wide / narrow < 4.5  # three, by the square root
+
+
+def test_when_baselines_were_passed():
+    networks = lambda *elo: [
+        {"player": f"{i}", "elo": x, "minutes": 1.0 + i, "games": 100 + 100 * i} for i, x in enumerate(elo)
+    ]
+    baselines = [{"player": "random", "elo": 0}, {"player": "uct:100", "elo": 100}]
+    when = lambda *elo: [(row["player"], row["minutes"], row["games"]) for row in passed(baselines + networks(*elo))]
+    assert when(-50, 50, 150) == [("random", 1.5, 150), ("uct:100", 2.5, 250)]
+    assert when(50, 60, 70) == [("random", 0, 0), ("uct:100", None, None)]
+    assert when(-100, 10, -100, 300) == [("random", 3.2, 325), ("uct:100", 3.5, 350)]  # for good
 
 
 def test_likelihoods_by_hand():
