@@ -33,14 +33,14 @@ BASELINES = ("random", "minimax:2", "uct:100")
 class Match:
     """A match between two players: random, uct:N, minimax:D, the folder of a run, or for Go another program as
     "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone; prove:N,PLAYER plays what a
-    search of N positions proves, else as PLAYER."""
+    search of N positions proves, else as PLAYER. In a game for more than two A has one seat and B all others."""
 
     a: tyro.conf.Positional[str]
     """First player."""
     b: tyro.conf.Positional[str]
     """Second player."""
-    games: int = 400
-    """Games in all; every sampled opening is played twice, from both seats."""
+    games: int | None = None
+    """Games in all; every sampled opening is played from all seats. By default 400, or 399 for three players."""
     num_simulations: int = 32
     """Simulations of a network without @N."""
     opening_plies: int = 2
@@ -178,12 +178,15 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
     sprt = None if is_gate else command.sprt
     if sprt and sprt[0] >= sprt[1]:
         raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
+    if game.num_players != 2 and (is_gate or sprt):
+        raise ValueError(f"gates and --sprt are for two players; {game.name} has {game.num_players}")
     stop = (lambda pairs: ratings.decided(pairs, *sprt) is not None) if sprt else None
-    start = time.monotonic()
+    start, even = time.monotonic(), 400 // game.num_players * game.num_players
     timeout = host_match.TIMEOUT if is_gate else command.timeout
     played = play(
         game, a, b, timeout,
-        games=command.games, opening_plies=command.opening_plies, fair=command.fair, seed=command.seed, stop=stop,
+        games=even if command.games is None else command.games,
+        opening_plies=command.opening_plies, fair=command.fair, seed=command.seed, stop=stop,
     )  # fmt: skip
     result = arena.result(a, b, played)
     verdict = (ratings.decided(played.score.mean(0), *sprt) or "not decided") if sprt else None
@@ -231,6 +234,8 @@ def run_ladder(command: Ladder) -> None:
     if not command.baselines or command.networks < 1:
         raise ValueError("ladder: want at least one baseline and one network")
     game = choose_game(None, str(networks[-1]))
+    if game.num_players != 2:
+        raise ValueError(f"ladders are for two players; {game.name} has {game.num_players}")
     positions = solved.read(command.solved, game) if command.solved else None
     specs = [*command.baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]

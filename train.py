@@ -123,8 +123,7 @@ def train(config: Config, resume: Path | None) -> None:
         if games is not None:
             games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
-    if game.num_players == 2:  # a match is between two
-        report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    report.say(f"evaluate it:  python evaluate.py match {folder} random")
     report.say(f"look at it:   python -m agents.report {folder}")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 

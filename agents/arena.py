@@ -1,4 +1,7 @@
-"""Matches in lockstep: every sampled opening is played twice, from both seats, and results come with intervals."""
+"""Matches in lockstep: every sampled opening is played from all seats, and results come with intervals.
+
+In a game for n players A has one seat and B all others, so that A has 1/n of the points where both are equally strong.
+"""
 
 from __future__ import annotations
 
@@ -30,17 +33,18 @@ class Named(Protocol):
 
 
 class Games(NamedTuple):
-    """Finished games of one match, on the host. The two games of opening i are at i in `first` and `second`."""
+    """Finished games of one match for n players, on the host; the games of opening i are at [:, i]."""
 
-    score: np.ndarray  # float[2, pairs] for player A: 1 won, 0.5 drawn, 0 lost
-    plies: np.ndarray  # int[2, pairs]
-    code: np.ndarray  # uint64[2, pairs], tells games apart
+    score: np.ndarray  # float[n, openings] for player A: 1 won, 0.5 drawn, 0 lost
+    plies: np.ndarray  # int[n, openings]
+    code: np.ndarray  # uint64[n, openings], tells games apart
 
 
 @dataclasses.dataclass(frozen=True)
 class Result:
     """A match from the side of player A."""
 
+    players: int  # seats of the game; 1 over this is an even score
     a: str
     b: str
     games: int
@@ -51,7 +55,7 @@ class Result:
     mean_plies: float
     score: float  # share of the points
     score_interval: tuple[float, float]
-    elo: float | None  # difference in Elo points; None where the score is 0 or 1
+    elo: float | None  # difference in Elo points of two players; None where the score is 0 or 1
     elo_interval: tuple[float | None, float | None]
 
 
@@ -122,10 +126,10 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
 
 def check_match(game: Game, games: int, opening_plies: int) -> None:
     """Raises ValueError for a match that cannot be played."""
-    if game.num_players != 2:
-        raise ValueError(f"{game.name}: a match is between two players; this game has {game.num_players}")
-    if games < 2 or games % 2:
-        raise ValueError(f"--games must be an even number from 2, since every opening is played twice, not {games}")
+    n = game.num_players
+    if games < n or games % n:
+        often = "an even number" if n == 2 else f"a multiple of {n}"
+        raise ValueError(f"--games must be {often}, since every opening is played from all seats, not {games}")
     if opening_plies < 0:
         raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
 
@@ -141,20 +145,22 @@ def play_match(
     fair: bool = False,
     stop: Callable[[np.ndarray], bool] | None = None,
 ) -> Games:
-    """Plays `games` games, an even number, on as many devices as divide the pairs; A moves first in half of them. With
-    `fair` openings that are decided are drawn again, see `fair_openings`.
+    """Plays `games` games, a multiple of the players, on as many devices as divide the openings; every one is played
+    from all seats. With `fair` openings that are decided are drawn again, see `fair_openings`.
 
-    With `stop` they are played in batches, and after each of them `stop(scores of the pairs so far)` may end the match.
+    With `stop` they are played in batches, and after each of them `stop(mean scores of the openings so far)` may end
+    the match.
     """
     check_match(game, games, opening_plies)
-    pairs = games // 2 if stop is None else min(games // 2, BATCH_PAIRS)
+    most = games // game.num_players
+    pairs = most if stop is None else min(most, BATCH_PAIRS)
     match = make_match(game, a, b, pairs, opening_plies, fair)
     weights = a.weights, b.weights
     played = match(*weights, jax.random.key(seed))
     while stop is not None and played.score.size < games and not stop(played.score.mean(0)):
         more = match(*weights, jax.random.fold_in(jax.random.key(seed), 2**20 + played.score.size))
         # The last batch may hold more openings than are left.
-        played = Games(*(np.concatenate(x, axis=1)[:, : games // 2] for x in zip(played, more, strict=True)))
+        played = Games(*(np.concatenate(x, axis=1)[:, :most] for x in zip(played, more, strict=True)))
     return played
 
 
@@ -164,7 +170,7 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
     draw = fair_openings if fair and opening_plies else sample_openings
     sample = jax.jit(lambda k: draw(game, k, pairs, opening_plies))
     play = jax.jit(make_group(game, a, b, devices))
-    everywhere = jax.NamedSharding(devices, Spec())
+    everywhere, n = jax.NamedSharding(devices, Spec()), game.num_players
 
     def match(weights_a: Any, weights_b: Any, key: Array) -> Games:
         *weights, key = jax.device_put((weights_a, weights_b, key), everywhere)
@@ -172,47 +178,50 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
         mover = jax.vmap(game.player)(states)
         plies = jnp.full(pairs, opening_plies, jnp.int32)
         done = []
-        for half in range(2):
-            seat = mover if half == 0 else 1 - mover
-            group_key = jax.random.fold_in(key, opening_plies + 1 + half)
-            rewards, length, codes = play(*weights, group_key, states, code, plies, seat)
+        for turn in range(n):
+            group_key = jax.random.fold_in(key, opening_plies + 1 + turn)
+            rewards, length, codes = play(*weights, group_key, states, code, plies, (mover + turn) % n)
             # The same moves with the seats exchanged are another game.
-            wide = np.asarray(codes[:, 0], np.uint64) << np.uint64(32) | np.asarray(codes[:, 1] ^ half, np.uint64)
-            done.append((np.asarray(rewards) / 2 + 0.5, np.asarray(length), wide))
+            wide = np.asarray(codes[:, 0], np.uint64) << np.uint64(32) | np.asarray(codes[:, 1] ^ turn, np.uint64)
+            points = np.round((np.asarray(rewards) * (n - 1) + 1) / n, 6)  # of all players together 1
+            done.append((points, np.asarray(length), wide))
         return Games(*(np.stack(x) for x in zip(*done, strict=True)))
 
     return match
 
 
 def result(a: Named, b: Named, played: Games) -> Result:
-    """Counts and intervals. The unit of chance is the pair of games from one opening: their results hang together."""
-    low, high = score_interval(played.score.mean(0))
-    score = played.score
+    """Counts and intervals. The unit of chance is the games from one opening: their results hang together."""
+    score, n = played.score, len(played.score)
+    low, high = score_interval(score.mean(0), n)
+    points = elo if n == 2 else lambda share: None
     return Result(
+        players=n,
         a=a.name,
         b=b.name,
         games=score.size,
         wins=int((score == 1).sum()),
-        draws=int((score == 0.5).sum()),
+        draws=int(((score > 0) & (score < 1)).sum()),
         losses=int((score == 0).sum()),
         distinct=len(np.unique(played.code)),
         mean_plies=float(played.plies.mean()),
         score=float(score.mean()),
         score_interval=(low, high),
-        elo=elo(float(score.mean())),
-        elo_interval=(elo(low), elo(high)),
+        elo=points(float(score.mean())),
+        elo_interval=(points(low), points(high)),
     )
 
 
-def score_interval(pairs: np.ndarray) -> tuple[float, float]:
-    """95 % credible interval of the mean score of pairs, each in {0, 1/4, ..., 1}.
+def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
+    """95 % credible interval of the score; `means` float[openings] are over the games from each opening, as many as
+    players, and so in {0, 1/4, ..., 1} for two.
 
-    The posterior of the five shares is Dirichlet; a prior of one fifth of a pair each, one pair in all, keeps the
-    interval open when every pair ended alike.
+    The posterior of the shares of these values is Dirichlet; a prior of one opening, spread evenly over them, keeps the
+    interval open when every opening ended alike.
     """
-    values = np.arange(5) / 4
-    counts = np.array([(np.isclose(pairs, v)).sum() for v in values])
-    means = np.random.default_rng(0).dirichlet(counts + 0.2, RESAMPLES) @ values
+    values = np.arange(2 * players + 1) / (2 * players)
+    counts = np.array([(np.isclose(means, v, atol=1e-4)).sum() for v in values])
+    means = np.random.default_rng(0).dirichlet(counts + 1 / len(values), RESAMPLES) @ values
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)
 

@@ -79,7 +79,8 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 
 def save(source: Path, folder: Path) -> Path:
-    """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all."""
+    """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all. Where the
+    run lies stays private."""
     path = find(source)
     record = about(path)
     weights = jax.tree_util.tree_leaves_with_path(load(path, record["config"]))
@@ -89,7 +90,7 @@ def save(source: Path, folder: Path) -> Path:
         if not (np.abs(x) <= limit).all():
             raise ValueError(f"{path}: {name} does not fit into half precision")
         arrays[name] = x.astype(np.float16)
-    text = json.dumps({**record, "config": dataclasses.asdict(record["config"])})
+    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": ""}})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
     with (folder / f"{FILE}.new").open("wb") as file:

@@ -35,7 +35,12 @@ def make_rating(game: Game, config: Config) -> Match:
 
     The newest takes the rival's place, with gating only when it has `gate_share` of the points. A match that one side
     won altogether counts as if half a game more had gone the other way, so that ratings stay finite.
+
+    Raises:
+        ValueError: the game is not for two players.
     """
+    if game.num_players != 2:
+        raise ValueError(f"--rating_games: ratings are for two players; {game.name} has {game.num_players}")
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
     newest, rival = Player("newest", act), Player("rival", act)
     match = arena.make_match(game, newest, rival, config.rating_games // 2, OPENING_PLIES, fair=False)

@@ -22,23 +22,28 @@ def show(made: Table) -> None:
 
 def match_table(results: list[Result]) -> Table:
     """One row per opponent."""
-    points = lambda x, none: none if x is None else f"{x:+.0f}"
-    out = Table(title=f"{results[0].a}, 95 % intervals over pairs of games", box=box.SIMPLE, pad_edge=False)
+    out = Table(title=f"{results[0].a}, 95 % intervals over openings", box=box.SIMPLE, pad_edge=False)
     out.add_column("against", overflow="fold")
-    for name in ("won/drawn/lost", "score", "Elo", "distinct", "plies"):
+    compared = "Elo" if results[0].players == 2 else "even score"
+    for name in ("won/drawn/lost", "score", compared, "distinct", "plies"):
         out.add_column(name, justify="right", no_wrap=True)
     for r in results:
         low, high = r.score_interval
-        elo = points(r.elo, "> +" if r.score == 1 else "< -")
         out.add_row(
             r.b,
             f"{r.wins}/{r.draws}/{r.losses}",
             f"{r.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]",
-            f"{elo} [{points(r.elo_interval[0], '-')}, {points(r.elo_interval[1], '+')}]",
+            elo_text(r) if r.players == 2 else f"{1 / r.players:.1%}",
             str(r.distinct),
             f"{r.mean_plies:.1f}",
         )
     return out
+
+
+def elo_text(r: Result) -> str:
+    points = lambda x, none: none if x is None else f"{x:+.0f}"
+    low, high = r.elo_interval
+    return f"{points(r.elo, '> +' if r.score == 1 else '< -')} [{points(low, '-')}, {points(high, '+')}]"
 
 
 def solved_table(

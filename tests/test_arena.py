@@ -10,23 +10,20 @@ from agents import arena
 from agents.players import Player, make_player
 
 
-def first_or_last(first: bool) -> Player:
+def first_or_last(first: bool, game: envs.Game) -> Player:
     """Plays the lowest or the highest legal code."""
 
-    def make(game):
-        def act(weights, key, states, plies):
-            mask = jax.vmap(game.mask)(states)
-            return (mask.argmax(-1) if first else mask.shape[-1] - 1 - mask[:, ::-1].argmax(-1)).astype(jnp.int32)
+    def act(weights, key, states, plies):
+        mask = jax.vmap(game.mask)(states)
+        return (mask.argmax(-1) if first else mask.shape[-1] - 1 - mask[:, ::-1].argmax(-1)).astype(jnp.int32)
 
-        return Player("first" if first else "last", act)
-
-    return make(envs.make("tictactoe"))
+    return Player("first" if first else "last", act)
 
 
 def test_a_game_followed_by_hand():
     """Lowest code for A, highest for B. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
     game = envs.make("tictactoe")
-    a, b = first_or_last(True), first_or_last(False)
+    a, b = first_or_last(True, game), first_or_last(False, game)
     played = arena.play_match(game, a, b, games=4, opening_plies=0, seed=0)
     assert played.score.tolist() == [[1, 1], [0, 0]]
     assert played.plies.tolist() == [[5, 5], [5, 5]]
@@ -35,11 +32,27 @@ def test_a_game_followed_by_hand():
     assert (result.score, result.elo) == (0.5, 0)
 
 
-def test_a_match_of_three_is_refused():
+def test_a_match_of_three():
+    """Equal players without chance play the same game from every seat, which one of the seats wins."""
     game = envs.make("foq_multi:rows=4,cols=4")
-    random = make_player("random", game, 1)
-    with pytest.raises(ValueError, match="between two players; this game has 3"):
-        arena.play_match(game, random, random, games=2, opening_plies=0, seed=0)
+    same = first_or_last(True, game)
+    played = arena.play_match(game, same, same, games=12, opening_plies=2, seed=0)
+    assert played.score.shape == (3, 4)
+    assert (np.sort(played.score, axis=0) == [[0], [0], [1]]).all()
+    assert (played.plies == played.plies[0]).all()
+    even = arena.result(same, same, played)
+    assert (even.players, even.games, even.wins, even.draws, even.losses, even.elo) == (3, 12, 4, 0, 8, None)
+    assert even.score == pytest.approx(1 / 3)
+    assert even.score_interval[0] < 1 / 3 < even.score_interval[1]
+    with pytest.raises(ValueError, match="--games must be a multiple of 3, since every opening is played from all"):
+        arena.play_match(game, same, same, games=100, opening_plies=0, seed=0)
+
+
+def test_one_who_thinks_beats_two_at_random():
+    game = envs.make("foq_multi:rows=5,cols=6")
+    uct, random = make_player("uct:60", game, 1), make_player("random", game, 1)
+    strong = arena.result(uct, random, arena.play_match(game, uct, random, games=99, opening_plies=1, seed=2))
+    assert strong.score > 0.55  # even would be a third
 
 
 def test_both_seats_of_every_opening_and_a_mirror_match_is_even():

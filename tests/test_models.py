@@ -24,7 +24,14 @@ def folders(tmp_path_factory):
     home = tmp_path_factory.mktemp("models")
     game = envs.make(SPEC)
     config = dataclasses.replace(
-        preset(game, "cpu"), env=game.name, num_envs=4, channels=8, blocks=1, replay_capacity=64, network="resnet"
+        preset(game, "cpu"),
+        env=game.name,
+        num_envs=4,
+        channels=8,
+        blocks=1,
+        replay_capacity=64,
+        network="resnet",
+        out="a/private/place",
     )
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
@@ -47,7 +54,9 @@ def test_a_model_plays_as_its_run(folders):
         assert np.abs(theirs).max() > 0.05
     assert game_of(str(folders[1])) == game.name
     assert make_player(f"{folders[1]}@0", game, 8).name == f"{folders[1]}@0"
-    assert models.about(folders[1])["total_games"] == 7
+    of_run, of_model = (models.about(models.find(folder)) for folder in folders)
+    assert of_model["total_games"] == 7
+    assert of_model["config"] == dataclasses.replace(of_run["config"], out="")
 
 
 def test_it_is_small_and_leaves_nothing_beside(folders):
