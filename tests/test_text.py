@@ -14,6 +14,7 @@ from rich.console import Console
 
 import envs
 import play
+from agents.serve.mind import words
 from agents.serve.text import COMMANDS, coloured
 from envs import draw, saved
 
@@ -81,6 +82,22 @@ def test_seats_and_three_players(sit):
     printed = sit("--env=foq_multi:rows=4,cols=4 --opponent=random --seat=0")
     assert re.search(r"player \d wins? after \d+ moves|players .* win|a draw|player \d and player \d win", printed)
     assert PROMPT not in printed
+
+
+@pytest.mark.parametrize(
+    ("value", "players", "said"),
+    [
+        (0, 2, "50 %"),
+        (0.5, 2, "75 %"),
+        (-1, 2, "0 %"),
+        (0, 3, "33 %"),
+        (1, 3, "100 %"),
+        (-0.5, 3, "0 %"),
+        (0, 4, "25 %"),
+    ],
+)
+def test_chances_of_all_players_add_up(value, players, said):
+    assert words(value, None, players) == said
 
 
 def test_hint_and_eval_find_the_win(sit, tmp_path):

@@ -102,9 +102,11 @@ class Mind:
         return self.game.parse_action(said["moves"][0]["action"]), said["value"]
 
 
-def words(value: float, proven: str | None) -> str:
-    """A value in [-1, 1] for its player, for people: chances in percent, or what is certain."""
-    return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{50 * (value + 1):.0f} %"}[proven]
+def words(value: float, proven: str | None, players: int = 2) -> str:
+    """The value of a position for one of its players, for people: chances in percent, or what is certain. Values of all
+    players add up to 0, their chances to one."""
+    chance = min(max((value * (players - 1) + 1) / players, 0), 1)
+    return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f} %"}[proven]
 
 
 Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]

@@ -119,6 +119,10 @@ class Sitting:
         best = [f"player {i + 1}" for i in np.flatnonzero(rewards == rewards.max())]
         return f"{' and '.join(best)} {'wins' if len(best) == 1 else 'win'} after {len(self.actions)} moves"
 
+    def worth(self, said: dict[str, Any]) -> str:
+        """The value of a position or a move, for people."""
+        return words(said["value"], said["proven"], self.game.num_players)
+
     def thought(self) -> dict[str, Any]:
         """What the analyst says of the position: the opponent's network, the one shipped, or play-outs."""
         if self.over:
@@ -139,7 +143,7 @@ Command: TypeAlias = Callable[[Sitting, list[str]], None]
 def hint(sitting: Sitting, arguments: list[str]) -> None:
     """the move that the search likes best, and what it expects"""
     best = sitting.thought()["moves"][0]
-    sitting.say(f"{best['action']} ({words(best['value'], best['proven'])}), expects {' '.join(best['line'])}")
+    sitting.say(f"{best['action']} ({sitting.worth(best)}), expects {' '.join(best['line'])}")
 
 
 def evaluate(sitting: Sitting, arguments: list[str]) -> None:
@@ -147,13 +151,13 @@ def evaluate(sitting: Sitting, arguments: list[str]) -> None:
     said = sitting.thought()
     assert sitting.mind is not None
     player = int(sitting.game.player(sitting.state)) + 1
-    worth = words(said["value"], said["proven"])
+    worth = sitting.worth(said)
     sitting.say(f"player {player}: {worth} ({sitting.mind.name}, {said['simulations']} simulations)")
     table = Table(box=None, pad_edge=False)
     for name in ("move", "visits", "value", "prior", "line"):
         table.add_column(name, justify="left" if name in ("move", "line") else "right", no_wrap=True)
     for move in said["moves"]:
-        value = words(move["value"], move["proven"])
+        value = sitting.worth(move)
         line = " ".join(move["line"][:10])
         table.add_row(move["action"], str(move["visits"]), value, f"{100 * move['prior']:.0f} %", line)
     sitting.console.print(table)
