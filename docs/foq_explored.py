@@ -174,7 +174,7 @@ PAGE = """# Flight of Queen, explored
 Made by `python docs/foq_explored.py` on {date}; {hardware}.
 
 Each claim is **exact** (proved by a search to the ends of the game, as by `python evaluate.py prove foq`), **searched**
-(by the network in models/foq) or **estimated** (from games between players of little skill).
+(by the network that was in models/foq on that day) or **estimated** (from games between players of little skill).
 
 ## Who wins on small boards (exact)
 
