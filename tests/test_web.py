@@ -441,7 +441,7 @@ def test_fifty_sessions_at_once_lose_no_move_and_mix_none_up(client):
     assert len({tuple(mine) for _, mine in games}) > 25
     after = client.get("/api/status").json()
     steps, searches = (after[k] - before[k] for k in ("steps", "searches"))
-    assert searches > 1.5 * steps  # on a busy machine fewer of them wait at the same time
+    assert searches > 3 * steps
 
 
 def test_a_search_finds_the_same_alone_and_among_others(thinker):
