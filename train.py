@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import archive, checkpoint, cli, diagnosis, hosts, learner, memory, mesh, preflight, recipe, replay
+from agents import archive, checkpoint, cli, diagnosis, hosts, learner, memory, mesh, models, preflight, recipe, replay
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
@@ -90,6 +90,8 @@ def train(config: Config, resume: Path | None) -> None:
     game = envs.make(config.env)
     check.demand_form(game)
     net = make_network(game, config)
+    if config.weights and resume is None:
+        net = models.begin_with(net, config)
     devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices, everywhere=True)
     folder = open_folder(config, resume)
     about = checkpoint.about(resume) if resume else {}

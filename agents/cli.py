@@ -17,7 +17,7 @@ import jax
 import tyro
 
 import envs
-from agents import checkpoint, hosts, mesh
+from agents import checkpoint, hosts, mesh, models
 from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
 
 T = TypeVar("T")
@@ -96,6 +96,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--env", default="foq")
     first.add_argument("--resume", default="")
     first.add_argument("--recipe", default="ours")
+    first.add_argument("--weights", default="")
     first.add_argument("--coordinator", default="")
     first.add_argument("--num_processes")
     first.add_argument("--process_id")
@@ -106,6 +107,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         base = checkpoint.about(path)["config"]
     else:
         path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)
+        base = dataclasses.replace(base, **(models.sizes(Path(chosen.weights)) if chosen.weights else {}))
     default = Training(**{**dataclasses.asdict(base), "resume": chosen.resume})
     given = parse(Training, arguments, default)
     config = Config(**{f.name: getattr(given, f.name) for f in dataclasses.fields(Config)})

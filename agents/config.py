@@ -41,6 +41,9 @@ class Config:
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
     play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""
 
+    weights: str = ""
+    """Folder of a run or model whose network the run begins with, in place of a random one; its sizes are then the
+    defaults here. Take a smaller --learning_rate than for a new one: 1e-3, say."""
     recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
     """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning
     altogether, see agents/generations.py."""

@@ -10,18 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import envs
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from agents.config import Config
-from agents.network import make_network
+from agents.network import Network, make_network
 from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
 SHIPPED = Path(__file__).parents[1] / "models"
+# Options that decide which weights there are.
+SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "reply_weight")
 
 
 def find(path: Path) -> Path:
@@ -70,6 +73,30 @@ def load(path: Path, config: Config) -> Any:
     return jax.tree_util.tree_map_with_path(leaf, shapes)
 
 
+def sizes(path: Path) -> dict[str, Any]:
+    """The options of `SIZES` with which the network of a run or model was made."""
+    config = about(find(path))["config"]
+    return {name: getattr(config, name) for name in SIZES}
+
+
+def begin_with(net: Network, config: Config) -> Network:
+    """The network of `config`, begun with the weights of `config.weights` in place of random ones.
+
+    Raises:
+        CheckpointError: there is no such network, or it is for another game or of other sizes.
+    """
+    path = find(Path(config.weights))
+    its = about(path)["config"]
+    if its.env != config.env:
+        raise CheckpointError(f"--weights: {path} is a network for {its.env}, not for {config.env}")
+    weights = load(path, its)
+    shapes = lambda tree: jax.tree.map(np.shape, tree)
+    if shapes(weights) != shapes(jax.eval_shape(net.init, jax.random.key(0))):
+        other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
+        raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
+    return dataclasses.replace(net, init=lambda key: jax.tree.map(jnp.asarray, weights))
+
+
 def _read(path: Path) -> dict[str, np.ndarray]:
     try:
         with np.load(path / FILE, allow_pickle=False) as file:
@@ -80,7 +107,7 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 def save(source: Path, folder: Path) -> Path:
     """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all. Where the
-    run lies stays private."""
+    run and what it began with lie stays private."""
     path = find(source)
     record = about(path)
     weights = jax.tree_util.tree_leaves_with_path(load(path, record["config"]))
@@ -90,7 +117,7 @@ def save(source: Path, folder: Path) -> Path:
         if not (np.abs(x) <= limit).all():
             raise ValueError(f"{path}: {name} does not fit into half precision")
         arrays[name] = x.astype(np.float16)
-    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": ""}})
+    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "weights": ""}})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
     with (folder / f"{FILE}.new").open("wb") as file:

@@ -229,11 +229,12 @@ class StripBlock(nn.Module):
 
 
 class PolicyValue(nn.Module):
-    """Body and heads. With one action per cell, and perhaps a few more (a pass), heads over the actions are maps over
-    the board and share their weights between cells; otherwise they are dense layers."""
+    """Body and heads. With the same kinds of actions in every cell, and perhaps a few more (a pass), heads over the
+    actions are maps over the board and share their weights between cells; otherwise they are dense layers."""
 
     config: Config
     num_actions: int
+    actions_per_cell: int
     num_players: int
     train: bool
 
@@ -266,12 +267,12 @@ class PolicyValue(nn.Module):
         shape = len(x), self.num_actions, outputs
         if x.ndim == 2:
             return dense(self.num_actions * outputs)(x).reshape(shape)
-        cells = x.shape[1] * x.shape[2]
-        others = self.num_actions - cells
+        of_board = x.shape[1] * x.shape[2] * self.actions_per_cell
+        others = self.num_actions - of_board
         x = nn.relu(nn.Dense(self.config.channels)(x))
         if not 0 <= others <= 2:
             return dense(self.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
-        of_cells = dense(outputs)(x).reshape(len(x), cells, outputs)
+        of_cells = dense(self.actions_per_cell * outputs)(x).reshape(len(x), of_board, outputs)
         if not others:
             return of_cells
         of_others = dense(others * outputs)(x.mean((1, 2))).reshape(len(x), others, outputs)
@@ -292,7 +293,7 @@ def make_network(game: Game, config: Config) -> Network:
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 
     def module(train: bool) -> PolicyValue:
-        return PolicyValue(config, game.num_actions, game.num_players, train)
+        return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train)
 
     def train(weights, planes):
         output, changed = module(True).apply(weights, planes, mutable=["batch_stats"])

@@ -201,6 +201,14 @@ def sizes_are_plain_positive_numbers(bench: Bench) -> None:
 
 
 @form
+def actions_of_cells_fill_the_board(bench: Bench) -> None:
+    game = bench.game
+    if game.actions_per_cell != 1:
+        rows, cols, _ = jax.eval_shape(game.observe, jax.eval_shape(game.init)).shape
+        assert 0 <= game.num_actions - rows * cols * game.actions_per_cell <= 2
+
+
+@form
 def view_is_a_permutation_for_each_player(bench: Bench) -> None:
     game = bench.game
     if game.to_view is not None:

@@ -60,6 +60,7 @@ class Game:
     to_record: Callable[[State], dict[str, Any]]  # JSON-ready
     from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
     to_view: np.ndarray | None = None  # int32[num_players, A]: code in the mover's frame of each absolute code
+    actions_per_cell: int = 1  # k where codes are k * cell + kind, cells in the rows of `observe`, and perhaps a pass
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
     urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
     settled: Callable[[State], Array] | None = None  # float32[], the mover's result where theory knows it, else NaN

@@ -13,7 +13,7 @@ import jax
 import numpy as np
 import pytest
 
-from agents import checkpoint, mesh
+from agents import checkpoint, mesh, models
 from agents.metrics import Balance, Report
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -237,6 +237,23 @@ def test_a_run_can_be_prolonged(run):
     assert [line["iteration"] for line in metrics(home / "runs/a")] == [1, 2, 3, 4, 5]
 
 
+def test_a_run_begins_with_the_weights_of_another(run):
+    """With next to no learning it ends with them; their sizes need not be given."""
+    home, _, _ = run
+    options = [option for option in TINY if not option.startswith(("--channels", "--blocks"))]
+    code, _, errors = call(
+        "train.py", *options, "--weights=runs/a", "--learning_rate=1e-12", "--iterations=1", "--out=runs/c", cwd=home
+    )
+    assert code == 0, errors
+    found = []
+    for name in ("a", "c"):
+        path = models.find(home / "runs" / name)
+        config = models.about(path)["config"]
+        found.append((config.channels, models.load(path, config)["params"]))
+    assert found[0][0] == found[1][0] == 16
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), found[0][1], found[1][1])
+
+
 def test_evaluating_a_run(run):
     home, _, _ = run
     code, output, errors = call(
@@ -269,6 +286,7 @@ BAD = {
     "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
     "no games": ("train.py", ["--num_envs=0"], "--num_envs must be at least 1"),
+    "weights of nothing": ("train.py", ["--weights=nowhere"], "nowhere does not exist"),
     "no such devices": ("train.py", ["--devices=99"], "--devices=99: must be from 1"),
     "no number": ("train.py", ["--num_envs=many"], "num_envs"),
     "no choice": ("train.py", ["--search=alphabeta"], "gumbel"),

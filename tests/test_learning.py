@@ -292,6 +292,23 @@ def test_each_network_learns_a_small_batch_by_heart(network, normalisation, slid
     assert float(losses.policy_loss[-1] + losses.value_loss[-1] + losses.future_loss[-1]) < 0.3
 
 
+def test_cells_share_the_weights_of_their_actions():
+    """What is seen around a cell of EvoPawness, moved to another cell, moves the logits of its 37 actions with it."""
+    game = envs.make("evopawness:history=1")
+    net = make_network(game, dataclasses.replace(SMALL, network="resnet"))
+    noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
+    weights = jax.tree.map(noise, net.init(jax.random.key(0))["params"])
+    weights = {**net.init(jax.random.key(0)), "params": weights}
+    pattern = jax.random.normal(jax.random.key(1), (3, 3, 28))
+    planes = jnp.zeros((2, 9, 9, 28)).at[0, 3:6, 3:6].set(pattern).at[1, 2:5, 4:7].set(pattern)
+    logits = np.asarray(net.apply(weights, planes)[0])
+    of_cells = logits[:, :2997].reshape(2, 9, 9, 37)
+    # Three convolutions see three cells far: around these two none of that is the edge of the board.
+    np.testing.assert_allclose(of_cells[0, 4, 4], of_cells[1, 3, 5], rtol=1e-4, atol=1e-4)
+    assert np.abs(of_cells[0, 4, 4] - of_cells[1, 4, 4]).max() > 0.1
+    np.testing.assert_allclose(logits[0, 2997], logits[1, 2997], rtol=0.2)  # of the whole board, edges included
+
+
 @pytest.mark.parametrize("shape", [(8, 8), (288, 32), (32, 288)])
 def test_orthogonal_factor_keeps_directions_and_evens_out_their_lengths(shape):
     """Against numpy's singular value decomposition, of a matrix whose singular values span a factor of 30."""

@@ -79,6 +79,24 @@ def test_damaged_or_foreign_files_are_refused(folders, tmp_path):
         models.find(tmp_path / "nowhere")
 
 
+def test_a_run_begins_with_the_network_of_another(folders):
+    game, path = envs.make(SPEC), str(folders[1])
+    config = dataclasses.replace(models.about(folders[1])["config"], weights=path)
+    begin = lambda config: models.begin_with(make_network(game, config), config)
+    learning = start_run(game, begin(config), config).learning
+    for begun, shipped in zip(
+        jax.tree.leaves((learning.weights, learning.average)),
+        2 * jax.tree.leaves(models.load(folders[1], config)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(begun, shipped)
+    with pytest.raises(CheckpointError, match="network of --channels=8, --blocks=1$"):
+        begin(dataclasses.replace(config, channels=16, blocks=2))
+    with pytest.raises(CheckpointError, match=r"is a network for foq:rows=4,cols=5, not for foq:rows=5,cols=4"):
+        begin(dataclasses.replace(config, env="foq:rows=5,cols=4"))
+    assert models.sizes(folders[1])["channels"] == 8
+
+
 def test_what_half_precision_cannot_hold_is_refused(folders, tmp_path, monkeypatch):
     huge = lambda path, config: {"params": {"kernel": np.full(3, 1e6, np.float32)}}
     monkeypatch.setattr(models, "load", huge)
