@@ -58,6 +58,10 @@ class Config:
     resign: float = 1.0
     """A game is given up when its player to move is searched to a value below minus this; 1 plays to the end. Spares
     moves from which little is learnt (Silver et al. 2017, methods). For two players."""
+    resign_errors: float = 0.05
+    """While more than this share of those who would have given up were not lost after all, by the games played out that
+    the replay buffer holds, or while it holds none, nobody gives up (Silver et al. 2017, methods): a value head that
+    has learnt little would teach itself its own errors."""
     played_out: float = 0.2
     """Share of games that are never given up: they tell how often giving up is wrong, and teach endings."""
     restart_share: float = 0.0
@@ -215,7 +219,7 @@ class Config:
         ):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
         shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out", "restart_share", "surprise_weight")
-        shares = (*shares, "full_search_share", "gate_share")
+        shares = (*shares, "full_search_share", "gate_share", "resign_errors")
         for name in ("final_learning_rate", "average_decay", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
         _demand(self.rating_games % 2 == 0, f"--rating_games must be even, not {self.rating_games}")

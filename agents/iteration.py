@@ -46,6 +46,7 @@ class Played(NamedTuple):
     resign_errors: Array  # of the rows in games played out that could have been given up, the share not lost after all
     longest_rate: Array  # share as long as a game can be: those that the length cap ended, where there is one
     value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
+    outcome_size: Array  # RMS outcome of these rows: `value_error` of a head that says 0 to everything
     calibration: Array  # float32[2, CALIBRATION_BINS]: of these rows by value, how many, and the sum of their outcomes
     search_entropy: Array  # of the improved policy, nats
     search_surprise: Array  # divergence of the improved policy from the network's, nats
@@ -133,7 +134,8 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         now = keys_of(run)
         full = jax.random.uniform(now.full, (config.plies_per_iteration,)) < config.full_search_share
         weights = run.rival if config.gate else run.learning.average
-        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full)
+        gives_up = wrongly_given_up(config, run.replay, run.replay.known) <= config.resign_errors
+        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full, gives_up)
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
         return run._replace(replay=after, lanes=lanes), played, pack(ended)
@@ -213,10 +215,8 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
     written = jnp.arange(len(after.known)) - before.cursor
     fresh = (written >= 0) & (written < len(rows.done))
     completed = after.known & (fresh[:, None] | ~before.known)
-    # Games given up would agree with themselves.
-    searched = jnp.take_along_axis(after.rows.values, after.rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
-    hopeless = completed & (searched < -config.resign) & ~after.rows.resigned
     result, raw = after.result[..., 0], after.rows.raw_value.astype(jnp.float32)
+    root_mean = lambda x: jnp.sqrt(mesh.total(jnp.where(completed, jnp.square(x), 0)) / mesh.total(completed))
     finite = lambda x: jnp.isfinite(x).reshape(*rows.done.shape, -1).all(-1)
     answered = finite(rows.raw_value) & finite(rows.values) & finite(rows.policy)
     return Played(
@@ -225,9 +225,10 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
         resign_rate=share(rows.resigned),
-        resign_errors=mesh.total(hopeless & (result > -1)) / mesh.total(hopeless),
+        resign_errors=wrongly_given_up(config, after, completed),
         longest_rate=share(rows.plies + 1 >= game.max_plies),
-        value_error=jnp.sqrt(mesh.total(jnp.where(completed, jnp.square(raw - result), 0)) / mesh.total(completed)),
+        value_error=root_mean(raw - result),
+        outcome_size=root_mean(result),
         calibration=calibration(raw, result, completed),
         search_entropy=of_learnt(entropy),
         search_surprise=of_learnt(rows.surprise.astype(jnp.float32)),
@@ -235,6 +236,15 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         replay_rows=mesh.total(after.known),
         broken_rows=mesh.total(~answered),
     )
+
+
+def wrongly_given_up(config: Config, replay: Replay, counted: Array) -> Array:
+    """Of the `counted` rows whose mover could have given up but played on, the share that was not lost after all; NaN
+    where there is none. Games given up would agree with themselves."""
+    rows = replay.rows
+    searched = jnp.take_along_axis(rows.values, rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
+    hopeless = counted & (searched < -config.resign) & ~rows.resigned
+    return mesh.total(hopeless & (replay.result[..., 0] > -1)) / mesh.total(hopeless)
 
 
 def calibration(value: Array, outcome: Array, counted: Array) -> Array:

@@ -26,6 +26,7 @@ PROTO: Any = event_pb2  # makes its classes when it is imported
 BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
 WATCHED = 30  # iterations over which the value is watched
 FLAT = 0.97  # of the loss of a head that says 0: from there on nothing has been learnt
+BY_HEART = 1.05  # of the squared error on new games of a head that says 0: what is learnt is no more than these games
 NEARLY_DRAWN = 0.1  # of the squared outcome: below, 0 is a good answer
 BOARD_PATIENCE = 60.0  # seconds after one that failed, each try being a file of its own
 
@@ -75,29 +76,48 @@ class Board:
                 writer.close()
 
 
-class Balance:
-    """Watches whether the value is learnt beside the policy: in the Flight of Queen article it was not, and nobody was
-    told."""
+class Level:
+    """Tells, once, that figures were no better than their baselines in `WATCHED` iterations."""
 
-    def __init__(self):
+    def __init__(self, share: float):
+        """`share` of the baseline from which on they are no better."""
+        self.share, self.told = share, False
         self.recent: deque[tuple[float, float]] = deque(maxlen=WATCHED)
-        self.told = False
 
-    def warning(self, figures: dict[str, Any]) -> str | None:
-        """A line for people, once; iterations without updates do not count, nor games that are nearly all drawn."""
-        loss, baseline = figures.get("value_loss"), figures.get("value_baseline")
-        if loss is None or not baseline or baseline < NEARLY_DRAWN:
+    def reached(self, figure: float | None, baseline: float | None) -> tuple[float, float] | None:
+        """Means of both, the first time; iterations without figures do not count, nor games nearly all drawn."""
+        if figure is None or not baseline or baseline < NEARLY_DRAWN:
             return None
-        self.recent.append((loss, baseline))
-        losses, baselines = map(sum, zip(*self.recent, strict=True))
-        if self.told or len(self.recent) < WATCHED or losses < FLAT * baselines:
+        self.recent.append((figure, baseline))
+        mean, floor = (sum(x) / len(self.recent) for x in zip(*self.recent, strict=True))
+        if self.told or len(self.recent) < WATCHED or mean < self.share * floor:
             return None
         self.told = True
-        return (
-            f"warning: in {WATCHED} iterations the value head did no better than one that always says 0 (value loss "
-            f'{losses / WATCHED:.3f} of {baselines / WATCHED:.3f}); see "It does not get stronger" in '
-            "docs/troubleshooting.md"
-        )
+        return mean, floor
+
+
+class Balance:
+    """Watches whether the value is learnt beside the policy (in the Flight of Queen article it was not, and nobody was
+    told), and whether it is true of new games too."""
+
+    def __init__(self):
+        self.learnt, self.foretold = Level(FLAT), Level(BY_HEART)
+
+    def warning(self, figures: dict[str, Any]) -> str | None:
+        """A line for people, once for each trouble."""
+        square = lambda name: None if figures.get(name) is None else figures[name] ** 2
+        flat = self.learnt.reached(figures.get("value_loss"), figures.get("value_baseline"))
+        worse = self.foretold.reached(square("value_error"), square("outcome_size"))
+        see = 'see "It does not get stronger" in docs/troubleshooting.md'
+        than = "than one that always says 0"
+        if flat is not None:
+            numbers = f"(value loss {flat[0]:.3f} of {flat[1]:.3f})"
+            return f"warning: in {WATCHED} iterations the value head did no better {than} {numbers}; {see}"
+        if worse is not None and not self.learnt.told:
+            numbers = f"(squared error {worse[0]:.3f}, {worse[1]:.3f})"
+            said = f"the value head foretold games worse {than} {numbers}: it learns them by heart"
+            return f"warning: in {WATCHED} iterations {said}; {see}"
+        return None
 
 
 class Report:

@@ -53,7 +53,7 @@ PANELS = (
     ),
     Panel(
         "Value error in play", "Root mean square difference of the network's value when it moved and the result.",
-        (("value_error", "error"),),
+        (("value_error", "error"), ("outcome_size", "of a head that says 0")),
     ),
     Panel(
         "Search", "Entropy of the improved policy, and how far it is from the network's own (nats).",

@@ -183,9 +183,9 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         fast: a cheaper search for the plies that `full` leaves out; its policies are not learnt.
 
     Returns:
-        `play(weights, key, lanes, full) -> (lanes, Row[T, B], Ended[T, B])`; `full` bool[T] says which plies get the
-        full search, all of them together because lanes are in step; `key` is one, or one for each lane
-        (agents/keys.py).
+        `play(weights, key, lanes, full, gives_up) -> (lanes, Row[T, B], Ended[T, B])`; `full` bool[T] says which plies
+        get the full search, all of them together because lanes are in step; `gives_up` bool[] whether games are given
+        up at all; `key` is one, or one for each lane (agents/keys.py).
     """
     if config.resign < 1 and game.num_players != 2:
         raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
@@ -197,7 +197,7 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         found = jax.lax.cond(full, look(search), look(fast))
         return found._replace(policy=jnp.where(full, found.policy, 0.0))
 
-    def ply(weights, lanes: Lanes, now: tuple[Array, Array]) -> tuple[Lanes, tuple[Row, Ended]]:
+    def ply(weights, gives_up, lanes: Lanes, now: tuple[Array, Array]) -> tuple[Lanes, tuple[Row, Ended]]:
         key, full = now
         search_key, restart_key = keys.split(key)
         states = lanes.states
@@ -205,7 +205,7 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
         player = jax.vmap(game.player)(states)
         moved = jax.vmap(game.move)(states, found.action)
-        resigned = (found.value < -config.resign) & ~lanes.played_out & (config.resign < 1)
+        resigned = (found.value < -config.resign) & ~lanes.played_out & (config.resign < 1) & gives_up
         lost = jnp.where(player[:, None] == jnp.arange(game.num_players), -1.0, 1.0)
         done = resigned | jax.vmap(game.over)(moved)
         row = Row(
@@ -227,9 +227,10 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         ended = ended_games(lanes, row)
         return restart(game, restart_key, lanes, done, config), (row, ended)
 
-    def play(weights: Any, key: Array, lanes: Lanes, full: Array) -> tuple[Lanes, Row, Ended]:
+    def play(weights: Any, key: Array, lanes: Lanes, full: Array, gives_up: Array | bool = True):
         of_plies = keys.split(key, config.plies_per_iteration)
-        lanes, (rows, ended) = jax.lax.scan(lambda lanes, now: ply(weights, lanes, now), lanes, (of_plies, full))
+        one = lambda lanes, now: ply(weights, gives_up, lanes, now)
+        lanes, (rows, ended) = jax.lax.scan(one, lanes, (of_plies, full))
         return lanes, rows, ended
 
     return play

@@ -102,6 +102,19 @@ def test_a_value_that_is_not_learnt_is_told_once():
     assert tell(0.05, 0.05, 50) == []  # nearly all games are drawn
 
 
+def test_a_value_that_is_learnt_by_heart_is_told_once():
+    """Figures of a run of EvoPawness: what the buffer holds was learnt, of new games less was known than nothing."""
+    figures = {"value_loss": 0.55, "value_baseline": 0.96, "outcome_size": 0.99}
+    balance = Balance()
+    said = [balance.warning({**figures, "value_error": 1.08}) for _ in range(80)]
+    (words,) = filter(None, said)
+    assert said.index(words) == 29
+    assert "foretold games worse than one that always says 0 (squared error 1.166, 0.980): it learns them by" in words
+    assert not any(balance.warning({**figures, "value_error": None, "outcome_size": None}) for _ in range(80))
+    balance = Balance()
+    assert not any(balance.warning({**figures, "value_error": 0.95}) for _ in range(80))
+
+
 def test_a_position_is_proved(tmp_path):
     """Tic-tac-toe: who answers the centre at an edge loses; every reply but the one opposite wins."""
     asks = ("evaluate.py", "prove", "tictactoe", "--moves=b2 a2", "--all_moves")

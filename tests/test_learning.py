@@ -125,6 +125,8 @@ def test_games_are_given_up_but_for_those_played_out():
     assert (after.played_out != lanes.played_out).any()  # drawn anew for every game
     never = selfplay.make_selfplay(game, search, dataclasses.replace(config, resign=1.0))
     assert not jax.jit(never)({}, jax.random.key(1), lanes, full)[1].resigned.any()
+    play = jax.jit(selfplay.make_selfplay(game, search, config))
+    assert not play({}, jax.random.key(1), lanes, full, jnp.bool(False))[1].resigned.any()
     three = dataclasses.replace(game, num_players=3)
     with pytest.raises(ValueError, match="--resign=0.9: giving up is for two players"):
         selfplay.make_selfplay(three, search, config)

@@ -164,6 +164,24 @@ def test_calibration_counts_values_and_their_outcomes():
     assert found.tolist() == [[2, 0, 0, 0, 0, 1, 0, 0, 0, 1], [0, 0, 0, 0, 0, 1, 0, 0, 0, 1]]
 
 
+def test_how_often_giving_up_was_wrong_by_hand():
+    """Six rows: below -0.9 are the first four, of which one was given up, one is not counted and one was won."""
+    devices = mesh.make_mesh(2, 2, 1)
+    searched = jnp.array([[-0.95, -0.95, -0.95], [-0.95, -0.5, 0.95]])[..., None]
+    resigned = jnp.zeros((2, 3), bool).at[0, 0].set(True)
+    fields = {"values": jnp.concatenate([searched, -searched], -1), "resigned": resigned}
+    ring = ring_of(row_fields(**fields, player=jnp.zeros((2, 3), jnp.int8)))
+    result = jnp.array([[-1.0, -1.0, -1.0], [1.0, -1.0, 1.0]])[..., None]
+    counted = jnp.ones((2, 3), bool).at[0, 1].set(False)
+    config = Config(resign=0.9)
+    share = jax.shard_map(
+        lambda ring, counted: iteration.wrongly_given_up(config, ring, counted), mesh=devices,
+        in_specs=jax.sharding.PartitionSpec(), out_specs=jax.sharding.PartitionSpec(), check_vma=False,
+    )  # fmt: skip
+    assert float(share(ring._replace(result=result), counted)) == 0.5
+    assert np.isnan(share(ring._replace(result=result), resigned))
+
+
 def test_attack_and_promotion_are_urgent_in_evopawness():
     """White's knight reaches a soldier two up and one right, his soldier may be promoted; all else can wait."""
 
