@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -47,6 +48,7 @@ class Network:
 
 
 AXES = "NHWC", "HWIO", "NHWC"
+KERNEL_ROWS = 128  # rows that a kernel's gradient is formed of at a time: beyond, they do not fit the caches of a CPU
 
 
 def _convolve(x: Array, kernel: Array) -> Array:
@@ -66,13 +68,20 @@ def convolve(x: Array, kernel: Array) -> Array:
 def _convolve_back(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
     x, kernel = saved
 
-    def as_convolutions(x, kernel, g):
-        """The kernel's is one over the boards of a channel, with the batch for channels and `g` for a kernel; the
-        barriers keep both transposed, the only order of axes that XLA's CPU compiler convolves quickly."""
+    def of_kernel(x, g):
+        """A convolution of the boards of a channel, with the batch for channels and `g` for a kernel; the barriers keep
+        both transposed, the only order of axes that XLA's CPU compiler convolves quickly."""
         boards, window = jax.lax.optimization_barrier((x.transpose(3, 1, 2, 0), g.transpose(1, 2, 0, 3)))
         around = ((1, 1), (1, 1))
-        of_kernel = jax.lax.conv_general_dilated(boards, window, (1, 1), around, dimension_numbers=AXES)
-        return _convolve(g, kernel[::-1, ::-1].swapaxes(2, 3)), of_kernel.transpose(1, 2, 0, 3)
+        gradient = jax.lax.conv_general_dilated(boards, window, (1, 1), around, dimension_numbers=AXES)
+        return gradient.transpose(1, 2, 0, 3)
+
+    def as_convolutions(x, kernel, g):
+        parts = max(n for n in range(1, math.ceil(len(x) / KERNEL_ROWS) + 1) if len(x) % n == 0)
+        apart = lambda y: y.reshape(parts, -1, *y.shape[1:])
+        add = lambda total, part: (total + of_kernel(*part), None)
+        total = jax.lax.scan(add, jnp.zeros_like(kernel), (apart(x), apart(g)))[0] if parts > 1 else of_kernel(x, g)
+        return _convolve(g, kernel[::-1, ::-1].swapaxes(2, 3)), total
 
     def as_derived(x, kernel, g):
         return jax.vjp(_convolve, x, kernel)[1](g)

@@ -336,8 +336,9 @@ def test_muon_moves_every_kernel_by_the_same_length_and_leaves_the_rest_to_adamw
     assert float(jnp.vdot(moved["conv"], gradients["conv"])) < 0
 
 
-def test_the_written_out_gradient_of_convolutions():
-    x = jax.random.normal(jax.random.key(0), (4, 5, 6, 3))
+@pytest.mark.parametrize("rows", [4, 300, 131])  # at once, in three parts, a prime number
+def test_the_written_out_gradient_of_convolutions(rows):
+    x = jax.random.normal(jax.random.key(0), (rows, 5, 6, 3))
     kernel = jax.random.normal(jax.random.key(1), (3, 3, 3, 7))
     plain = lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
     for ours, derived in zip(
