@@ -43,8 +43,9 @@ class Match:
     """Games in all; every sampled opening is played from all seats. By default 400, or 399 for three players."""
     num_simulations: int = 32
     """Simulations of a network without @N."""
-    opening_plies: int = 2
-    """Random moves that make an opening: without them two deterministic players know only two games."""
+    opening_plies: int | None = None
+    """Random moves that make an opening: without them two deterministic players know only two games. By default two, or
+    as many more as it takes that the openings of the match are different ones."""
     fair: bool = True
     """Draw openings again that are decided already, as uct:100 sees them: they tell nothing of the players."""
     env: str | None = None
@@ -74,7 +75,7 @@ class Gate:
     threshold: float = 0.55
     """Share of the points that is asked for (Silver et al. 2017)."""
     num_simulations: int = 32
-    opening_plies: int = 2
+    opening_plies: int | None = None
     fair: bool = True
     env: str | None = None
     seed: int = 0
@@ -97,7 +98,7 @@ class Ladder:
     solved: Path | None = None
     """Also how often each network keeps the value of the solved positions in this file, alone and with its search."""
     num_simulations: int = 32
-    opening_plies: int = 2
+    opening_plies: int | None = None
     fair: bool = True
     seed: int = 0
     json: bool = False
@@ -183,11 +184,11 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
     stop = (lambda pairs: ratings.decided(pairs, *sprt) is not None) if sprt else None
     start, even = time.monotonic(), 400 // game.num_players * game.num_players
     timeout = host_match.TIMEOUT if is_gate else command.timeout
+    games = even if command.games is None else command.games
+    plies = opening_plies(game, games, command.opening_plies)
     played = play(
-        game, a, b, timeout,
-        games=even if command.games is None else command.games,
-        opening_plies=command.opening_plies, fair=command.fair, seed=command.seed, stop=stop,
-    )  # fmt: skip
+        game, a, b, timeout, games=games, opening_plies=plies, fair=command.fair, seed=command.seed, stop=stop
+    )
     result = arena.result(a, b, played)
     verdict = (ratings.decided(played.score.mean(0), *sprt) or "not decided") if sprt else None
     if is_gate:
@@ -196,14 +197,15 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
         record = {"game": game.name, "seconds": time.monotonic() - start, "seed": command.seed}
         verdicts = {} if verdict is None else {"verdict": verdict}
         print(
-            json.dumps(
-                record
-                | {"opening_plies": command.opening_plies, "fair": command.fair}
-                | dataclasses.asdict(result)
-                | verdicts
-            )
+            json.dumps(record | {"opening_plies": plies, "fair": command.fair} | dataclasses.asdict(result) | verdicts)
         )
     return result, verdict
+
+
+def opening_plies(game: envs.Game, games: int, asked: int | None) -> int:
+    """Random moves of the openings of a match; raises ValueError for a match that cannot be played."""
+    arena.check_match(game, games, asked)
+    return arena.enough_plies(game, games // game.num_players) if asked is None else asked
 
 
 def player(spec: str, game: envs.Game, num_simulations: int) -> Player | host_match.Program:
@@ -240,12 +242,12 @@ def run_ladder(command: Ladder) -> None:
     specs = [*command.baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
     wanted = schedule(len(command.baselines), len(networks))
-    meetings = []
+    meetings, plies = [], opening_plies(game, command.games, command.opening_plies)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         for a, b in bar.track(wanted, description=f"{game.name}: {len(wanted)} matches"):
             played = arena.play_match(
                 game, players[a], players[b],
-                games=command.games, opening_plies=command.opening_plies, fair=command.fair, seed=command.seed,
+                games=command.games, opening_plies=plies, fair=command.fair, seed=command.seed,
             )  # fmt: skip
             meetings.append(ratings.Meeting(a, b, played.score.mean(0)))
     elo = ratings.fit(meetings, len(players), anchor=0)

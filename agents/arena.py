@@ -22,6 +22,7 @@ from envs.game import Array, Game
 
 CONFIDENCE = 0.95
 RESAMPLES = 20_000
+MOST_OPENING_PLIES = 10
 BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
 
 
@@ -72,17 +73,41 @@ def sample_openings(game: Game, key: Array, pairs: int, plies: int) -> tuple[Any
     return jax.lax.fori_loop(0, plies, ply, (states, jnp.zeros((pairs, 2), jnp.uint32)))
 
 
-def fair_openings(game: Game, key: Array, pairs: int, plies: int) -> tuple[Any, Array]:
-    """The same, without openings that are decided already: MCTS with 100 random play-outs finds a move that wins 95 in
-    100 of them, or none that loses fewer. Such an opening tells nothing of the players.
+def draw_openings(game: Game, key: Array, pairs: int, plies: int, fair: bool) -> tuple[Any, Array]:
+    """The same, each opening another one as far as there are so many: between players without chance the same opening
+    is the same game. With `fair` also without openings that are decided already, which tell nothing of the players:
+    MCTS with 100 random play-outs finds a move that wins 95 in 100 of them, or none that loses fewer.
 
-    They are the first `pairs` fair ones of twice as many; decided ones fill up what is missing.
+    They are the first such of twice as many; repeated ones, then decided ones fill up what is missing.
     """
     states, code = sample_openings(game, key, 2 * pairs, plies)
-    edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
-    best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
-    kept = jnp.argsort(jnp.abs(best) > 0.9, stable=True)[:pairs]
+    fault = repeated(code).astype(jnp.int32)
+    if fair:
+        edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
+        best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
+        fault = jnp.where(jnp.abs(best) > 0.9, 2, fault)
+    kept = jnp.argsort(fault, stable=True)[:pairs]
     return jax.tree.map(lambda x: x[kept], (states, code))
+
+
+def openings(game: Game, key: Array, pairs: int, plies: int, fair: bool) -> tuple[Any, Array]:
+    """Where the games of a match begin: at the start of the game if it is to be without random moves."""
+    return draw_openings(game, key, pairs, plies, fair) if plies else sample_openings(game, key, pairs, 0)
+
+
+def repeated(code: Array) -> Array:
+    """Which codes uint32[M, 2] stand further ahead already, bool[M]."""
+    order = jnp.lexsort((code[:, 1], code[:, 0]))
+    ahead = (code[order[1:]] == code[order[:-1]]).all(-1)
+    return jnp.zeros(len(code), bool).at[order[1:]].set(ahead)
+
+
+def enough_plies(game: Game, pairs: int) -> int:
+    """The fewest random moves, two or more, after which twice as many openings hold `pairs` different ones; at most
+    `MOST_OPENING_PLIES`, nor than a third of the longest game."""
+    most = max(2, min(MOST_OPENING_PLIES, game.max_plies // 3))
+    others = jax.jit(lambda plies: (~repeated(sample_openings(game, jax.random.key(0), 2 * pairs, plies)[1])).sum())
+    return next((plies for plies in range(2, most) if others(plies) >= pairs), most)
 
 
 def extend(code: Array, action: Array) -> Array:
@@ -124,13 +149,13 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
     return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
 
 
-def check_match(game: Game, games: int, opening_plies: int) -> None:
+def check_match(game: Game, games: int, opening_plies: int | None) -> None:
     """Raises ValueError for a match that cannot be played."""
     n = game.num_players
     if games < n or games % n:
         often = "an even number" if n == 2 else f"a multiple of {n}"
         raise ValueError(f"--games must be {often}, since every opening is played from all seats, not {games}")
-    if opening_plies < 0:
+    if opening_plies is not None and opening_plies < 0:
         raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
 
 
@@ -146,7 +171,7 @@ def play_match(
     stop: Callable[[np.ndarray], bool] | None = None,
 ) -> Games:
     """Plays `games` games, a multiple of the players, on as many devices as divide the openings; every one is played
-    from all seats. With `fair` openings that are decided are drawn again, see `fair_openings`.
+    from all seats. With `fair` openings that are decided are drawn again, see `draw_openings`.
 
     With `stop` they are played in batches, and after each of them `stop(mean scores of the openings so far)` may end
     the match.
@@ -167,8 +192,7 @@ def play_match(
 def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool):
     """`match(weights_a, weights_b, key) -> Games`, compiled once, for any weights of the two players."""
     devices = mesh.make_mesh(pairs, pairs)
-    draw = fair_openings if fair and opening_plies else sample_openings
-    sample = jax.jit(lambda k: draw(game, k, pairs, opening_plies))
+    sample = jax.jit(lambda k: openings(game, k, pairs, opening_plies, fair))
     play = jax.jit(make_group(game, a, b, devices))
     everywhere, n = jax.NamedSharding(devices, Spec()), game.num_players
 

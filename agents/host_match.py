@@ -261,9 +261,8 @@ def play_match(
 
 def openings(game: Game, pairs: int, plies: int, seed: int, fair: bool) -> list[list[int]]:
     """The moves of the openings that `arena.play_match` would begin with."""
-    draw = arena.fair_openings if fair and plies else arena.sample_openings
     known = recorded(game, plies)
-    states, _ = jax.jit(lambda key: draw(known, key, pairs, plies))(jax.random.key(seed))
+    states, _ = jax.jit(lambda key: arena.openings(known, key, pairs, plies, fair))(jax.random.key(seed))
     return [[move for move in moves if move >= 0] for moves in np.asarray(states.moves).tolist()]
 
 

@@ -14,8 +14,6 @@ from agents.iteration import Run
 from agents.players import Player, make_act
 from envs.game import Game
 
-OPENING_PLIES = 2  # random moves before a match begins, so that two networks do not play the same game again and again
-
 
 @dataclasses.dataclass(frozen=True)
 class Rating:
@@ -43,7 +41,8 @@ def make_rating(game: Game, config: Config) -> Match:
         raise ValueError(f"--rating_games: ratings are for two players; {game.name} has {game.num_players}")
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
     newest, rival = Player("newest", act), Player("rival", act)
-    match = arena.make_match(game, newest, rival, config.rating_games // 2, OPENING_PLIES, fair=False)
+    pairs = config.rating_games // 2
+    match = arena.make_match(game, newest, rival, pairs, arena.enough_plies(game, pairs), fair=False)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration

@@ -65,6 +65,21 @@ def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     assert result.distinct > 300
 
 
+def test_openings_are_different_as_far_as_there_are_so_many():
+    """Tic-tac-toe has 72 openings of two moves and 504 of three, connect four 49 and 343, EvoPawness 25 of two."""
+    game = envs.make("tictactoe")
+    openings = lambda pairs, plies: arena.openings(game, jax.random.key(0), pairs, plies, False)[1]
+    count = lambda code: len(np.unique(np.asarray(code), axis=0))
+    assert count(arena.sample_openings(game, jax.random.key(0), 40, 2)[1]) < 40
+    assert count(openings(40, 2)) == 40
+    assert count(openings(500, 2)) == 72
+    assert [arena.enough_plies(game, pairs) for pairs in (40, 200, 1000)] == [2, 3, 3]
+    assert [arena.enough_plies(envs.make("connect_four"), pairs) for pairs in (30, 200)] == [2, 3]
+    assert arena.enough_plies(envs.make("evopawness:history=1"), 100) > 2
+    code = jnp.array([[1, 2], [3, 4], [1, 2], [1, 4], [3, 4], [1, 2]], jnp.uint32)
+    assert arena.repeated(code).tolist() == [False, False, True, False, True, True]
+
+
 def test_the_greedy_one_takes_what_is_best_at_once():
     """In FoQ the move that leaves the other the fewest moves against its own, which is enough against `random`."""
     game = envs.make("foq:rows=4,cols=5")
