@@ -35,6 +35,7 @@ from envs.game import Array, Game
 LOT = 1e-6
 # Leaves that a minimax player may look at for one move; more would only seem to hang.
 MOST_LEAVES = 2_000_000
+NO_MOVE = -2.0  # worth less than any move
 
 NAMES = (
     "random, greedy, uct:N, minimax:D, exact (for small games), the folder of a run or model (FOLDER@N: N "
@@ -256,7 +257,8 @@ def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
 
 
 def minimax_player(game: Game, depth: int) -> Player:
-    """Looks `depth` plies ahead in full width and values the leaves by `game.evaluate` (0 where it has none).
+    """Looks `depth` plies ahead and values the leaves by `game.evaluate` (0 where it has none): up to two plies in full
+    width for all positions side by side, more by alpha-beta, one position after the other.
 
     Raises:
         ValueError: that many leaves are out of reach.
@@ -266,24 +268,46 @@ def minimax_player(game: Game, depth: int) -> Player:
         raise ValueError(f"minimax:{depth} is out of reach for {game.name}; the deepest is minimax:{most}")
     leaf = game.evaluate or (lambda s: game.rewards(s)[game.player(s)])
 
-    def action_values(s, depth):
+    def after(s, action, value_of):
+        """What a move is worth to its mover; `value_of(child, same)` to the child's, `same` whether that is he."""
+        child = game.move(s, action)
+        same = game.player(child) == game.player(s)
+        value = value_of(child, same)
+        return jnp.where(game.over(child), game.rewards(child)[game.player(s)], jnp.where(same, value, -value))
+
+    def full_width(s, depth):
         """Slots of the legal actions and their values for the mover."""
         slots = legal_slots(game.mask(s)[None], game.max_legal)[0]
+        below = lambda child, _: leaf(child) if depth == 1 else full_width(child, depth - 1)[1].max()
+        values = jax.vmap(lambda action: after(s, action, below))(jnp.maximum(slots, 0))
+        return slots, jnp.where(slots < 0, NO_MOVE, values)
 
-        def after(action):
-            child = game.move(s, action)
-            value = leaf(child) if depth == 1 else best(child, depth - 1)
-            sign = jnp.where(game.player(child) == game.player(s), 1.0, -1.0)
-            return jnp.where(game.over(child), game.rewards(child)[game.player(s)], sign * value)
+    def alpha_beta(s, depth, low, high):
+        """The same, the most promising actions first; behind one that is worth more than `high` they are not looked at,
+        and one that is worth less than the best before it, or than `low`, may have any value below that."""
+        worst, (slots, values) = jnp.float32(NO_MOVE), full_width(s, 1)
+        if depth == 1:
+            return slots, values
 
-        many = jax.vmap(after) if depth <= 2 else lambda actions: jax.lax.map(after, actions)
-        return slots, jnp.where(slots < 0, -2.0, many(jnp.maximum(slots, 0)))
+        def look(best, action):
+            floor = jnp.maximum(best, low)
 
-    def best(s, depth):
-        return action_values(s, depth)[1].max()
+            def below(child, same):
+                window = jnp.where(same, floor, -high), jnp.where(same, high, -floor)
+                return alpha_beta(child, depth - 1, *window)[1].max()
+
+            skipped = (action < 0) | (best > high)
+            value = jax.lax.cond(skipped, lambda: worst, lambda: after(s, jnp.maximum(action, 0), below))
+            return jnp.maximum(best, value), value
+
+        slots = slots[jnp.argsort(-values)]
+        return slots, jax.lax.scan(look, worst, slots)[1]
 
     def act(weights, key, states, plies):
-        slots, values = jax.vmap(lambda s: action_values(s, depth))(states)
+        if depth <= 2:
+            slots, values = jax.vmap(lambda s: full_width(s, depth))(states)
+        else:
+            slots, values = jax.lax.map(lambda s: alpha_beta(s, depth, NO_MOVE, -NO_MOVE), states)
         chosen = (values + LOT * jax.random.uniform(key, values.shape)).argmax(-1)
         return jnp.maximum(jnp.take_along_axis(slots, chosen[:, None], axis=-1)[:, 0], 0)
 

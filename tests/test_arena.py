@@ -1,5 +1,7 @@
 """Matches, players and their statistics."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -108,6 +110,46 @@ def test_minimax_and_uct_win_in_one_and_block():
     for name in ("minimax:2", "uct:500"):
         player = make_player(name, game, 1)
         assert player.act(None, jax.random.key(0), states, jnp.full(2, 3)).tolist() == [2, 2]
+
+
+def test_three_plies_ahead_as_by_a_plain_recursion():
+    """Where the same side may move again as well: a game in which a lowest code grants another move."""
+    plain = envs.make("foq:rows=4,cols=5")
+    lowest = lambda s, a: plain.mask(s).argmax() == a
+
+    def again(s, a):
+        """The mover plays once more for the other, who then is asked nothing: the lowest code stands for two plies."""
+        moved = plain.move(s, a)
+        twice = plain.move(moved, plain.mask(moved).argmax())
+        keep = lowest(s, a) & ~plain.over(moved)
+        return jax.tree.map(lambda x, y: jnp.where(keep, x, y), twice, moved)
+
+    game = dataclasses.replace(plain, move=again)
+    step, mask, over, player, rewards, value = map(
+        jax.jit, (game.move, game.mask, game.over, game.player, game.rewards, game.evaluate)
+    )
+
+    def best(s, depth):
+        """The value of every legal move for the mover."""
+        found, mover = {}, int(player(s))
+        for action in np.flatnonzero(np.asarray(mask(s))):
+            child = step(s, int(action))
+            if bool(over(child)):
+                found[action] = float(rewards(child)[mover])
+                continue
+            below = float(value(child)) if depth == 1 else max(best(child, depth - 1).values())
+            found[action] = below if int(player(child)) == mover else -below
+        return found
+
+    act = jax.jit(make_player("minimax:3", game, 1).act)
+    states = arena.sample_openings(plain, jax.random.key(5), 12, 4)[0]
+    chosen = [np.asarray(act(None, jax.random.key(i), states, jnp.full(12, 4))) for i in range(8)]
+    for i in range(12):
+        one = jax.tree.map(lambda x, i=i: x[i], states)
+        if not bool(over(one)):
+            values = best(one, 3)
+            top = {action for action, v in values.items() if v > max(values.values()) - 1e-5}
+            assert {moves[i] for moves in chosen} <= top
 
 
 def test_intervals():
