@@ -52,7 +52,8 @@ def house(thinker):
 def served(house):
     """Calls a real server in this process."""
     with socket.create_server(("127.0.0.1", 0)) as door:
-        server = uvicorn.Server(uvicorn.Config(web.make_app(house), log_level="warning"))
+        config = uvicorn.Config(web.make_app(house), log_level="warning", timeout_keep_alive=web.KEEP_ALIVE)
+        server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
         limits = httpx.Limits(max_connections=100)

@@ -46,6 +46,9 @@ from agents.serve.sessions import COMMANDS, PERSON, House, Refused, Sessions, en
 from agents.serve.thinker import Job, Thinker, searches
 
 PAGE = Path(__file__).parent / "page"
+# Seconds that an idle connection stays open: longer than people think between two calls, since a call that is sent in
+# the moment of closing is lost.
+KEEP_ALIVE = 300
 LARGEST_BODY = 2**20  # bytes; a saved game is far smaller
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; base-uri 'none'",
@@ -260,7 +263,9 @@ def serve(options: Options) -> None:
             print("everyone who reaches this address can play", file=sys.stderr)
         if options.open and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
             webbrowser.open(address)
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2))
+        server = uvicorn.Server(
+            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2, timeout_keep_alive=KEEP_ALIVE)
+        )
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[door])
     house.thinker.close()
