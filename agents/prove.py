@@ -1,11 +1,13 @@
 """Proof-number search: who wins, beyond doubt.
 
-A graph of positions grows from one of them. Each node has two numbers, bounds on how many leaves must still be decided
-to `prove` that who is to move there succeeds and to `refute` it (Allis, van der Meulen and van den Herik 1994,
-"Proof-number search"). Leaves begin with the number of their mover's moves, or closer to what a network thinks of the
-node before them. Lanes descend in lockstep, each to the leaf that is cheapest in numbers of which it has its own,
-slightly distorted view (Saito, Winands and van den Herik 2010, "Randomized parallel proof-number search"); then the
-leaves become nodes, and the numbers on the lanes' paths are set right.
+A graph of positions grows from one of them. Each node has two numbers, how much must still be decided to `prove` that
+who is to move there succeeds and to `refute` it (Allis, van der Meulen and van den Herik 1994, "Proof-number search").
+Where all moves must be refuted, the number is that of the hardest move and one more for each of the others (Ueda et al.
+2008, "Weak proof-number search"): the sum counts positions that several moves lead to many times. Leaves begin with the
+number of their mover's moves, or closer to what a network thinks of the node before them. Lanes descend in lockstep,
+each to the leaf that is cheapest in numbers of which it has its own, slightly distorted view (Saito, Winands and van
+den Herik 2010, "Randomized parallel proof-number search"); then the leaves become nodes, and the numbers on the lanes'
+paths are set right.
 
 Positions met before are found by 64-bit hashes: among ten million the odds that any two share one are 1 : 400,000.
 Games must not be able to come back to a position, which none of ours can.
@@ -29,7 +31,7 @@ from agents.exact import code_of
 from agents.slots import legal_slots
 from envs.game import Array, Game
 
-NEVER = 1 << 22  # in place of infinity; sums over all moves of a node fit 32 bits
+NEVER = 1 << 22  # in place of infinity
 FAR = 255  # the same in the numbers of leaves, which are bytes
 DISTORTION = 0.5  # lanes see numbers up to exp(this) times as large
 PRIOR_WEIGHT, VALUE_WEIGHT = 2.0, 60.0  # of a network's opinion in the numbers of leaves
@@ -131,7 +133,8 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
         def one_round(carry):
             i, graph = carry
             path, depth, node, slot, open_ = _descend(game, graph, top)
-            return i + 1, _back_up(expand(graph, question, weights, node, slot, open_), path, depth)
+            graph = expand(graph, question, weights, node, slot, open_)
+            return i + 1, _back_up(graph._replace(rounds=graph.rounds + 1), path, depth)
 
         def more(carry):
             i, graph = carry
@@ -202,7 +205,7 @@ def total(prove: Array, refute: Array) -> Numbers:
     """Numbers of nodes, int32[B], from those after their moves, [B, K], for who is to move in the node: one success is
     enough, and every move must be refuted."""
     least = prove.min(-1)
-    most = jnp.minimum(refute.sum(-1), NEVER - 1)  # nobody has succeeded yet, or `least` is 0
+    most = jnp.minimum(refute.max(-1) + (refute > 0).sum(-1) - 1, NEVER - 1)  # nobody succeeded yet, or `least` is 0
     return Numbers(least, jnp.where(least == 0, NEVER, jnp.where(least >= NEVER, 0, most)))
 
 
@@ -268,8 +271,8 @@ def _back_up(graph: Graph, path: Array, depth: Array | int) -> Graph:
 
 def _code(game: Game, states: Any) -> Array:
     """Hashes of positions [B], uint32[B, 2], the same for positions that a symmetry turns into one another."""
-    essence = game.essence or (lambda s: s)
-    least, *others = (code_of(jax.vmap(lambda s, t=t: essence(t.state(s)))(states)) for t in game.symmetries)
+    states = jax.vmap(game.essence or (lambda s: s))(states)
+    least, *others = (code_of(jax.vmap(t.state)(states)) for t in game.symmetries)
     for code in others:
         less = (code[:, 0] < least[:, 0]) | ((code[:, 0] == least[:, 0]) & (code[:, 1] < least[:, 1]))
         least = jnp.where(less[:, None], code, least)
@@ -280,30 +283,33 @@ def _enter(graph: Graph, code: Array, wanted: Array) -> tuple[Graph, Array, Arra
     """Finds the positions with these hashes [B], or gives them the next numbers; nodes int32[B], and which are new.
 
     Open addressing: a lane walks on from the place of its hash until it finds it or an empty place. Those who want the
-    same empty place leave their mark, -2 - lane, of which the least stays; the others look at that place again.
+    same empty place leave their mark, -2 - lane, of which the least stays; the others look at that place again. Hashes
+    are written at the end, since a table that is read and written in a loop is copied by XLA every time round.
     """
     size, lanes = len(graph.nodes), len(code)
     lane = jnp.arange(lanes, dtype=jnp.int32)
 
     def step(carry):
-        codes, nodes, at, found, looking = carry
+        nodes, at, found, looking = carry
         here = nodes[at]
-        hit = looking & (here != EMPTY) & (codes[at] == code).all(-1)
+        its = jnp.where((here < EMPTY)[:, None], code[jnp.maximum(-2 - here, 0)], graph.codes[at])
+        hit = looking & (here != EMPTY) & (its == code).all(-1)
         free = looking & (here == EMPTY)
         nodes = nodes.at[jnp.where(free, at, size)].min(-2 - lane, mode="drop")
         mine = free & (nodes[at] == -2 - lane)
-        codes = codes.at[jnp.where(mine, at, size)].set(code, mode="drop")
         found = jnp.where(hit, here, jnp.where(mine, -2 - lane, found))
         at = jnp.where(looking & ~hit & ~free, (at + 1) % size, at)
-        return codes, nodes, at, found, looking & ~hit & ~mine
+        return nodes, at, found, looking & ~hit & ~mine
 
     at = (code[:, 0] % jnp.uint32(size)).astype(jnp.int32)
-    carry = (graph.codes, graph.nodes, at, jnp.zeros(lanes, jnp.int32), wanted)
-    codes, nodes, at, found, _ = jax.lax.while_loop(lambda carry: carry[4].any(), step, carry)
+    carry = (graph.nodes, at, jnp.zeros(lanes, jnp.int32), wanted)
+    nodes, at, found, _ = jax.lax.while_loop(lambda carry: carry[3].any(), step, carry)
     owner = jnp.where(found < 0, -2 - found, 0)
     new = wanted & (found == -2 - lane)
     number = (graph.size + jnp.cumsum(new) - 1).astype(jnp.int32)
-    nodes = nodes.at[jnp.where(new, at, size)].set(number, mode="drop")
+    put = jnp.where(new, at, size)
+    nodes = nodes.at[put].set(number, mode="drop")
+    codes = graph.codes.at[put].set(code, mode="drop")
     graph = graph._replace(codes=codes, nodes=nodes, size=graph.size + new.sum(dtype=jnp.int32))
     return graph, jnp.where(found < 0, number[owner], found), new
 

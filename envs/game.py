@@ -64,15 +64,15 @@ class Game:
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
     urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
     settled: Callable[[State], Array] | None = None  # float32[], the mover's result where theory knows it, else NaN
-    essence: Callable[[State], Any] | None = None  # what the mover's result depends on, see below
+    essence: Callable[[State], State] | None = None  # without what the mover's result does not depend on, see below
     remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
     about: str = ""  # "Title: the rules in one sentence", for people
     seats: tuple[str, ...] = ()  # what the players are called; by default A, B, C, ...
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
     label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
 
-    # Proofs take positions with the same `essence`, any pytree of arrays, for one, so it must tell apart what has
-    # different results for who is to move; it may take one player for the other only where nothing is drawn.
+    # Proofs take positions with the same `essence` for one, so it must tell apart what has different results for who is
+    # to move; it may take one player for the other only where nothing is drawn. It keeps the symmetries.
 
     # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
     # that have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played
@@ -146,6 +146,10 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         state = lambda s: HistoryState(symmetry.state(s.now), jax.vmap(symmetry.state)(s.past), s.played)
         return dataclasses.replace(symmetry, state=state)
 
+    def essence(s: HistoryState) -> HistoryState:
+        now = s.now if game.essence is None else game.essence(s.now)
+        return HistoryState(now, jax.tree.map(jnp.zeros_like, s.past), jnp.zeros_like(s.played))
+
     def to_record(s: HistoryState) -> dict[str, Any]:
         earlier = (jax.tree.map(lambda x: x[i], s.past) for i in range(int(s.played)))
         return game.to_record(s.now) | {"past": [game.to_record(p) for p in earlier]}
@@ -161,7 +165,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         frames = earlier + [earlier[-1] if earlier else game.remember(now)] * (length - 1 - len(earlier))
         return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
 
-    evaluate, urge, settled, essence = game.evaluate, game.urge, game.settled, game.essence
+    evaluate, urge, settled = game.evaluate, game.urge, game.settled
     return dataclasses.replace(
         game,
         init=lambda key=None: begin(game.init(key)),
@@ -179,7 +183,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         evaluate=None if evaluate is None else lambda s: evaluate(s.now),
         urge=None if urge is None else lambda s: urge(s.now),
         settled=None if settled is None else lambda s: settled(s.now),
-        essence=lambda s: s.now if essence is None else essence(s.now),
+        essence=essence,
         to_record=to_record,
         from_record=from_record,
     )
