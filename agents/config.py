@@ -171,7 +171,9 @@ class Config:
     """Share of the rows that are drawn in proportion to how much their search surprised the network, the rest evenly
     (Wu 2020, policy surprise weighting)."""
     value_lambda: float = 1.0
-    """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed."""
+    """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed. All
+    positions of a long game teach the same result: few lessons, which a value head learns by heart. On by default in
+    games that may last 200 plies."""
     average_decay: float = 0.998
     """Exponential average of the weights per update; the averaged network plays and is saved for play."""
 
@@ -246,7 +248,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "alphazero": {
         "search": "puct", "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_fraction": 0.25,
         "temperature_plies": 30, "leaf_symmetry": "random", "random_plies": 0, "resign": 1.0, "optimiser": "adamw",
-        "learning_rate": 2e-3, "future_weight": 0.0, "pooling": False, "slides": False,
+        "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False, "slides": False,
         "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
         "rating_games": 400, "rating_updates": 1000,
     },
@@ -254,9 +256,9 @@ RECIPES: dict[str, dict[str, Any]] = {
     "evopawness": {
         "search": "puct", "c_puct": 1.0, "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_alpha": 0.3,
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
-        "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "pooling": False,
-        "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32, "gate": True,
-        "gate_share": 0.6, "rating_games": 20, "rating_updates": 5000,
+        "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
+        "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
+        "gate": True, "gate_share": 0.6, "rating_games": 20, "rating_updates": 5000,
     },
     # The tic-tac-toe article, see agents/generations.py.
     "value_generations": {
@@ -268,6 +270,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 SLIDING = ("foq", "foq_single", "foq_multi")  # games of pieces that slide until something blocks them
+LONG_PLIES = 200  # games that may last so long learn results through searched values (docs/measurements.md)
 TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 
 
@@ -293,6 +296,7 @@ def _ours(game: Game, platform: str) -> Config:
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign=0.9 if game.num_players == 2 else 1.0,
         rating_games=64 if game.num_players == 2 else 0,
+        value_lambda=0.9 if game.max_plies >= LONG_PLIES else 1.0,
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}

@@ -33,7 +33,7 @@ def test_solved_positions(name, file, simulations, least):
 
 def test_every_model_has_its_card_and_is_small():
     folders = [path for path in (ROOT / "models").iterdir() if path.is_dir()]
-    assert {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_multi"} <= {path.name for path in folders}
+    assert {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_multi", "evopawness"} <= {p.name for p in folders}
     for folder in folders:
         assert (folder / "README.md").read_text().count("train.py") > 0
         assert models.about(folder)["total_games"] > 0
