@@ -109,15 +109,17 @@ def train(config: Config, resume: Path | None) -> None:
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
+    built = False
     try:
         programs = build(game, net, config, devices, report)
+        built = True
         rehearsal = Rehearsal(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
         outlets = Outlets(saver, report, games, stop, rehearsal)
         run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
-    except (memory.TooLittleError, preflight.PreflightError):
-        report.close()
-        if resume is None:
+    except Exception as error:
+        if resume is None and (not built or isinstance(error, preflight.PreflightError)):
+            report.close()
             discard(folder)
         raise
     finally:

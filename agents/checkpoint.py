@@ -94,7 +94,7 @@ class Saver:
             items = ocp.CompositeCheckpointHandler(composite_options=ocp.CompositeOptions(async_options=FOLDERS_FIRST))
             checkpointer = ocp.AsyncCheckpointer(items, async_options=FOLDERS_FIRST)
             unfinished = _unfinished(self.folder / "resume", iteration)
-            checkpointer.save(unfinished.absolute(), _items("run", owned, about), force=True)
+            checkpointer.save(unfinished.absolute(), _items("run", _stored(owned), about), force=True)
         except Exception as error:  # orbax raises what its storage raises
             self._failed(iteration, error)
         else:
@@ -213,6 +213,12 @@ _copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
 
 def _items(item: str, tree: Any, about: dict[str, Any]) -> ocp.args.Composite:
     return ocp.args.Composite(**{item: ocp.args.StandardSave(tree), "about": ocp.args.JsonSave(about)})
+
+
+def _stored(run: Run) -> dict[str, Any]:
+    """A run by its fields, without lessons where there are none: so runs from before there were any can be read."""
+    fields = run._asdict()
+    return fields if run.lessons is not None else {name: x for name, x in fields.items() if name != "lessons"}
 
 
 def _unfinished(folder: Path, iteration: int) -> Path:
@@ -396,7 +402,8 @@ def load_run(path: Path, config: Config, devices: Mesh) -> Run:
     parts = recipe.system(config)
     shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
     shardings = mesh.shardings(devices, parts.run_specs(shapes))
-    return _read(path, "run", ocp.args.StandardRestore(_abstract(shapes, shardings)))
+    stored = _stored(_abstract(shapes, shardings))
+    return Run(**{"lessons": None, **_read(path, "run", ocp.args.StandardRestore(stored))})
 
 
 def newest_run(folder: Path) -> Path:

@@ -170,6 +170,11 @@ class Config:
     surprise_weight: float = 0.0
     """Share of the rows that are drawn in proportion to how much their search surprised the network, the rest evenly
     (Wu 2020, policy surprise weighting)."""
+    lesson_share: float = 0.0
+    """Share of every batch that are not rows of self-play but positions whose results are proved by search, see
+    agents/lessons.py; for two players. Where each move may turn the result around, games teach little else of it."""
+    lesson_positions: int = 1 << 15
+    """Positions that such a search may look at, 512 or more; one search in every iteration, on each device."""
     value_lambda: float = 1.0
     """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed. All
     positions of a long game teach the same result: few lessons, which a value head learns by heart. On by default in
@@ -191,6 +196,7 @@ class Config:
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
+        _demand(0 <= self.lesson_share < 1, f"--lesson_share must be from 0 to less than 1, not {self.lesson_share}")
         for name in (*positive, "replay_capacity", "fast_simulations", "rating_updates", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("iterations", "minutes", "devices", "first_simulations"):

@@ -16,9 +16,10 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import keys, learner, mesh, replay, selfplay
+from agents import keys, learner, lessons, mesh, replay, selfplay
 from agents.config import Config
 from agents.learner import Learning
+from agents.lessons import Lessons
 from agents.network import Network
 from agents.replay import Replay
 from agents.search import make_search
@@ -33,6 +34,7 @@ class Run(NamedTuple):
     lanes: Lanes
     key: Array  # uint32[2], raw key data; each iteration folds its number in
     iteration: Array  # int32[], iterations done
+    lessons: Lessons | None = None  # with `lesson_share`
 
 
 class Played(NamedTuple):
@@ -53,6 +55,9 @@ class Played(NamedTuple):
     distinct: Array  # share of different positions among the iteration's rows of a device
     replay_rows: Array  # rows that can be drawn
     broken_rows: Array  # rows in which the network or the search answered with something that is not finite
+    proved: Array  # these three as in `lessons.Taught`; NaN without lessons
+    lesson_plies: Array
+    lesson_rows: Array
 
 
 class Learnt(NamedTuple):
@@ -77,7 +82,8 @@ CALIBRATION_BINS = 10  # of equal width over [-1, 1]
 def updates_per_iteration(config: Config) -> int:
     """Updates that draw each row that is learnt `replay_ratio` times on average; the same number in every iteration."""
     rows = config.num_envs * config.plies_per_iteration * config.full_search_share
-    return max(1, round(config.replay_ratio * rows / config.batch_size))
+    of_batch = config.batch_size - lessons.rows_per_batch(config, config.batch_size)
+    return max(1, round(config.replay_ratio * rows / of_batch))
 
 
 def make_player(game: Game, net: Network, config: Config):
@@ -100,14 +106,17 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     rows = jax.eval_shape(make_player(game, net, config), learning.average, key, lanes, full)[1]
     ring = replay.empty_replay(rows, replay.ring_length(game, config))
     rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
-    return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
+    taught = lessons.no_lessons(game, config) if config.lesson_share else None
+    return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0), taught)
 
 
 def run_specs(run: Run) -> Run:
     """How a run lies on a mesh: lanes are divided, in the games under way and in the replay, the rest is everywhere."""
     everywhere = jax.tree.map(lambda _: Spec(), run)
-    ring = jax.tree.map(lambda _: Spec(None, mesh.GAMES), run.replay)._replace(cursor=Spec())
-    return everywhere._replace(replay=ring, lanes=jax.tree.map(lambda _: Spec(mesh.GAMES), run.lanes))
+    of_lanes = lambda ring: jax.tree.map(lambda _: Spec(None, mesh.GAMES), ring)._replace(cursor=Spec())
+    taught = None if run.lessons is None else of_lanes(run.lessons)._replace(reach=Spec())
+    lanes = jax.tree.map(lambda _: Spec(mesh.GAMES), run.lanes)
+    return everywhere._replace(replay=of_lanes(run.replay), lanes=lanes, lessons=taught)
 
 
 class Keys(NamedTuple):
@@ -116,6 +125,7 @@ class Keys(NamedTuple):
     play: Array  # one for each lane
     full: Array  # the same everywhere
     draw: Array  # one for each device, whose rows are its own
+    teach: Array  # likewise
 
 
 def keys_of(run: Run) -> Keys:
@@ -123,12 +133,15 @@ def keys_of(run: Run) -> Keys:
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
     play, full, draw = jax.random.split(key, 3)
     of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
-    return Keys(of_lanes, full, jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)))
+    of_device = jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES))
+    return Keys(of_lanes, full, of_device, jax.random.fold_in(of_device, mesh.SHARED))
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):
-    """`play(run) -> (run, Played, Ended)`: T plies of self-play, whose rows are in the replay afterwards."""
+    """`play(run) -> (run, Played, Ended)`: T plies of self-play, whose rows are in the replay afterwards, and what is
+    proved of the positions there."""
     selfplay_of = make_player(game, net, config)
+    teach = lessons.make_teach(game, config) if config.lesson_share else None
 
     def play(run: Run) -> tuple[Run, Played, Ended]:
         now = keys_of(run)
@@ -138,6 +151,9 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full, gives_up)
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
+        if teach is not None and run.lessons is not None:
+            learnt, taught = teach(run.lessons, lanes, now.teach)
+            run, played = run._replace(lessons=learnt), played._replace(**taught._asdict())
         return run._replace(replay=after, lanes=lanes), played, pack(ended)
 
     return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
@@ -148,9 +164,12 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     [0, 1] is the share of the budget used so far."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
     update = learner.make_learner(game, net, config, num_updates)
+    of_lessons = num_updates, lessons.rows_per_batch(config, batch)
 
     def learn(run: Run, progress: Array) -> tuple[Run, Learnt]:
-        index = replay.draw(run.replay, keys_of(run).draw, (num_updates, batch), config.surprise_weight)
+        now = keys_of(run)
+        index = replay.draw(run.replay, now.draw, (num_updates, batch), config.surprise_weight)
+        taught = None if run.lessons is None else lessons.draw(run.lessons, now.teach, of_lessons)
 
         def no_updates(learning):
             nothing = jnp.full(num_updates, jnp.nan)
@@ -159,7 +178,10 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         # Nothing to learn from until the first games have ended on every device.
         ready = jax.lax.pmin(run.replay.known.any().astype(jnp.int32), mesh.GAMES) > 0
         learning, losses = jax.lax.cond(
-            ready, lambda learning: update(learning, run.replay, index, progress), no_updates, run.learning
+            ready,
+            lambda learning: update(learning, run.replay, index, progress, run.lessons, taught),
+            no_updates,
+            run.learning,
         )
         learnt = Learnt(
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
@@ -235,6 +257,9 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         distinct=mesh.mean(distinct_share(rows)),
         replay_rows=mesh.total(after.known),
         broken_rows=mesh.total(~answered),
+        proved=jnp.float32(jnp.nan),
+        lesson_plies=jnp.float32(jnp.nan),
+        lesson_rows=jnp.float32(jnp.nan),
     )
 
 

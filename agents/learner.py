@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from agents import lessons as lessons_lib
 from agents import mesh
 from agents import replay as replay_lib
 from agents.config import Config
 from agents.evaluation import ILLEGAL
+from agents.lessons import Lessons
 from agents.network import Network
 from agents.replay import Batch, Replay
 from envs.game import Array, Game
@@ -197,17 +199,31 @@ def make_update(net: Network, config: Config) -> Update:
     return update
 
 
-Learn = Callable[[Learning, Replay, Array, Array], tuple[Learning, Losses]]
+Learn = Callable[..., tuple[Learning, Losses]]
 
 
 def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
-    """`learn(learning, replay, index int32[U, M], progress) -> (learning, Losses [U])`, inside a function mapped over
-    the mesh: M rows of this device's replay for each update."""
+    """`learn(learning, replay, index int32[U, M], progress, lessons=None, taught=None) -> (learning, Losses [U])`,
+    inside a function mapped over the mesh: M rows of this device's replay for each update, of which the last give way
+    to the lessons `taught`, int32[U, m]."""
     update = make_update(net, config)
 
-    def learn(learning: Learning, replay: Replay, index: Array, progress: Array) -> tuple[Learning, Losses]:
-        sample = lambda rows: replay_lib.sample(game, replay, rows, config)
-        body = lambda learning, rows: update(learning, sample(rows), progress)
-        return jax.lax.scan(body, learning, index, length=num_updates)
+    def learn(
+        learning: Learning,
+        replay: Replay,
+        index: Array,
+        progress: Array,
+        lessons: Lessons | None = None,
+        taught: Array | None = None,
+    ) -> tuple[Learning, Losses]:
+        def body(learning, rows):
+            index, taught = rows
+            if lessons is None:
+                batch = replay_lib.sample(game, replay, index, config)
+            else:
+                batch = lessons_lib.mixed(game, replay, lessons, index, taught, config)
+            return update(learning, batch, progress)
+
+        return jax.lax.scan(body, learning, (index, taught), length=num_updates)
 
     return learn

@@ -317,9 +317,9 @@ def _enter(graph: Graph, code: Array, wanted: Array) -> tuple[Graph, Array, Arra
 # Answers
 
 
-def make_keeper(game: Game, room: int) -> Callable[[Any], Array]:
-    """`keep(position) -> int32[]`: a move that is proved to win, or to draw where it is proved that none wins; EMPTY
-    where `room` positions do not tell, all moves lose or the game is over. For use inside a compiled function.
+def make_asker(game: Game, room: int) -> Callable[[Any, Array], Graph]:
+    """`ask(position, least) -> Graph`: the graph in which it is decided whether the mover gets so much, or which is
+    full. For use inside a compiled function.
 
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
@@ -328,13 +328,32 @@ def make_keeper(game: Game, room: int) -> Callable[[Any], Array]:
         raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {room}")
     prover = make_prover(game, room)
 
+    def ask(state: Any, least: Array) -> Graph:
+        question = Question(game.player(state).astype(jnp.int32), least)
+        more = lambda graph: ~decided(graph.numbers)[0] & (graph.size < room - LANES)
+        deeper = lambda graph: prover.search(graph, question, None, jnp.int32(0))
+        return jax.lax.while_loop(more, deeper, prover.begin(question, None, state))
+
+    return ask
+
+
+def decided(numbers: Numbers) -> Array:
+    """bool, of the shape of the numbers."""
+    return (numbers.prove == 0) | (numbers.refute == 0)
+
+
+def make_keeper(game: Game, room: int) -> Callable[[Any], Array]:
+    """`keep(position) -> int32[]`: a move that is proved to win, or to draw where it is proved that none wins; EMPTY
+    where `room` positions do not tell, all moves lose or the game is over. For use inside a compiled function.
+
+    Raises:
+        ValueError: the game is not for two players, or there is no room for a round of the search.
+    """
+    asker = make_asker(game, room)
+
     def ask(state: Any, least: Array) -> tuple[Array, Array]:
         """A move that gets so much, or EMPTY; and whether there is none for sure, but perhaps one that draws."""
-        question = Question(game.player(state).astype(jnp.int32), least)
-        graph = prover.begin(question, None, state)
-        undecided = lambda numbers: (numbers.prove[0] > 0) & (numbers.refute[0] > 0)
-        more = lambda graph: undecided(graph.numbers) & (graph.size < room - LANES)
-        graph = jax.lax.while_loop(more, lambda graph: prover.search(graph, question, None, jnp.int32(0)), graph)
+        graph = asker(state, least)
         proved = after_moves(graph, jnp.zeros(1, jnp.int32))[1].prove[0] == 0
         slot = proved.argmax()
         found = jnp.where(proved[slot], graph.actions[0, slot].astype(jnp.int32), EMPTY)

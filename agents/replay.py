@@ -6,7 +6,6 @@ another, so the outcomes of all games are completed by one pass over a few scala
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -108,37 +107,47 @@ def following(replay: Replay, index: Array) -> tuple[Array, Array]:
     return replay.rows.actions[after, lane].astype(jnp.int32), policy
 
 
+class Turns:
+    """Symmetries of a game for a batch of M rows. It is cut into one part for each: rows are drawn at random, so which
+    one a row meets is random too, and no symmetry costs a gather or a branch."""
+
+    def __init__(self, game: Game, rows: int):
+        parts = [rows * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
+        self.of_each = list(zip(game.symmetries, map(slice, parts[:-1], parts[1:]), strict=True))
+
+    def planes(self, planes: Array) -> Array:
+        """Observations [M, R, C, P]."""
+        return jnp.concatenate([jax.vmap(symmetry.planes)(planes[part]) for symmetry, part in self.of_each])
+
+    def codes(self, codes: Array) -> Array:
+        """Actions int32[M, K], -1 in empty slots."""
+        image = lambda symmetry, part: jnp.asarray(symmetry.actions)[jnp.maximum(codes[part], 0)]
+        return jnp.concatenate(
+            [jnp.where(codes[part] < 0, -1, image(symmetry, part)) for symmetry, part in self.of_each]
+        )
+
+    def of_actions(self, x: Array) -> Array:
+        """Something of every action, [M, A]."""
+        return jnp.concatenate([x[part][:, np.argsort(symmetry.actions)] for symmetry, part in self.of_each])
+
+
 def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game; with what
-    the auxiliary losses of `config` need.
-
-    The batch is cut into one part for each symmetry: rows are drawn at random, so which one a row meets is random too,
-    and no symmetry costs a gather or a branch.
-    """
+    the auxiliary losses of `config` need."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
-    planes = jax.vmap(game.observe)(rows.memory)
-    parts = [len(index) * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
-    slices = [slice(low, high) for low, high in itertools.pairwise(parts)]
-    of_each = list(zip(game.symmetries, slices, strict=True))
-
-    def turned_codes(codes: Array) -> Array:
-        image = lambda symmetry, part: jnp.asarray(symmetry.actions)[jnp.maximum(codes[part], 0)]
-        return jnp.concatenate([jnp.where(codes[part] < 0, -1, image(symmetry, part)) for symmetry, part in of_each])
-
+    turns = Turns(game, len(index))
     batch = Batch(
-        planes=jnp.concatenate([jax.vmap(symmetry.planes)(planes[part]) for symmetry, part in of_each]),
-        actions=turned_codes(rows.actions.astype(jnp.int32)),
+        planes=turns.planes(jax.vmap(game.observe)(rows.memory)),
+        actions=turns.codes(rows.actions.astype(jnp.int32)),
         policy=rows.policy.astype(jnp.float32),
         value=value[:, 0] if game.num_players == 2 else value,
     )
     if config.future_weight:
-        moves = future_moves(game, replay, index)
-        turned = [moves[part][:, np.argsort(symmetry.actions)] for symmetry, part in of_each]
-        batch = batch._replace(future=jnp.concatenate(turned))
+        batch = batch._replace(future=turns.of_actions(future_moves(game, replay, index)))
     if config.reply_weight:
         codes, policy = following(replay, index)
-        batch = batch._replace(reply_actions=turned_codes(codes), reply=policy)
+        batch = batch._replace(reply_actions=turns.codes(codes), reply=policy)
     return batch
 
 

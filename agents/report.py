@@ -63,6 +63,10 @@ PANELS = (
         "Auxiliary losses", "Who makes each move in the rest of the game; the reply.",
         (("future_loss", "future"), ("reply_loss", "reply")),
     ),
+    Panel(
+        "Lessons", "Plies after which searches for proofs begin: as early as half of them come to an end.",
+        (("lesson_plies", "plies"),),
+    ),
     Panel("Game length", "Mean number of plies.", (("game_length", "plies"),)),
     Panel(
         "Results", "Shares of the games that ended.",

@@ -30,10 +30,10 @@ DOCS = Path(__file__).parent
 PICTURES = DOCS / "pictures" / "explored"
 MODEL = Path(__file__).parents[1] / "models" / "foq"
 DOUBLE = ["3,3", "3,4", "3,5", "3,6", "4,4", "4,5", "4,6", "4,7", "5,5", "5,6", "5,7", "6,6", "6,7", "7,7"]
-SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6"]
+SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6", "6,7", "7,7"]
 CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
-ROOM = 4_000_000
+ROOM = 8_000_000
 
 
 def spec(form: str, sides: str) -> str:
@@ -222,7 +222,7 @@ def main() -> None:
     cli.keep_compiled()
     PICTURES.mkdir(parents=True, exist_ok=True)
     game, folder = envs.make("foq"), str(MODEL)
-    solve = prove.make_solver(game, ROOM // 4)
+    solve = prove.make_solver(game, ROOM // 8)
     moves, picture = full_board(game)
     games = [
         ("The network against itself, 1024 simulations a move", [f"{folder}@1024"] * 2, "itself.png"),

@@ -1,0 +1,168 @@
+"""Lessons: positions whose results are proved, to learn from beside self-play.
+
+The result of a game says little of its positions where a mistake at every other move turns it around. So in every
+iteration a search for proofs (agents/prove.py) goes from the position of one lane to the ends of the game, and
+positions of its graph that are decided become rows: their values are exact, and which of some moves keep them is known.
+Chess engines correct their games by endgame tables in this way; here no table is needed.
+
+The search begins as far into a game as it takes that half of the searches come to an end, which is found out on the
+way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from agents import mesh, prove, replay
+from agents.config import Config
+from agents.prove import EMPTY, Graph
+from agents.replay import Batch
+from agents.selfplay import Lanes, to_view
+from envs.game import Array, Game
+
+
+class Lessons(NamedTuple):
+    """A ring [L, B, ...], which lies on devices as the replay does."""
+
+    memory: Any  # game.remember(s)
+    actions: Array  # int16[K], codes in the mover's frame of the moves that are decided, -1 elsewhere
+    right: Array  # bool[K], moves that keep the value; none where all moves lose, or none is known
+    value: Array  # int8[], the result for who is to move with best play
+    there: Array  # bool[], False in an empty place: a search may find less than there is room for
+    cursor: Array  # int32[], rows of time written so far, the same everywhere
+    reach: Array  # float32[], plies after which searches begin, the same everywhere
+
+
+class Taught(NamedTuple):
+    """What a search for proofs reports."""
+
+    proved: Array  # share of the devices' searches that came to an end
+    lesson_plies: Array  # moves made before the positions where they began, mean
+    lesson_rows: Array  # positions in the ring
+
+
+def rows_per_iteration(config: Config) -> int:
+    """Rows of time that an iteration writes: as many that each is drawn about as often as a row of self-play."""
+    ratio = config.lesson_share / (1 - config.lesson_share)
+    return max(1, round(config.plies_per_iteration * config.full_search_share * ratio))
+
+
+def rows_per_batch(config: Config, batch_size: int) -> int:
+    """Rows of a batch, or of a device's share of it, that are lessons."""
+    return round(config.lesson_share * batch_size)
+
+
+def no_lessons(game: Game, config: Config) -> Lessons:
+    """An empty ring, which keeps lessons for as many iterations as the replay keeps rows."""
+    iterations = replay.ring_length(game, config) // config.plies_per_iteration
+    shape = rows_per_iteration(config) * iterations, config.num_envs
+    memory = jax.eval_shape(lambda: game.remember(game.init()))
+    slots = (*shape, game.max_legal)
+    return Lessons(
+        memory=jax.tree.map(lambda x: jnp.zeros((*shape, *x.shape), x.dtype), memory),
+        actions=jnp.full(slots, -1, jnp.int16),
+        right=jnp.zeros(slots, bool),
+        value=jnp.zeros(shape, jnp.int8),
+        there=jnp.zeros(shape, bool),
+        cursor=jnp.int32(0),
+        reach=jnp.float32(game.max_plies),
+    )
+
+
+def make_teach(game: Game, config: Config) -> Callable[[Lessons, Lanes, Array], tuple[Lessons, Taught]]:
+    """`teach(lessons, lanes, key) -> (lessons, Taught)`, inside a function mapped over the mesh: every device searches
+    below one of its lanes; `key` is its own.
+
+    Raises:
+        ValueError: the game is not for two players, or there is no room for a round of the search.
+    """
+    if game.num_players != 2:
+        share, players = config.lesson_share, game.num_players
+        raise ValueError(f"--lesson_share={share}: lessons are for two players; {game.name} has {players}")
+    ask, count = prove.make_asker(game, config.lesson_positions), rows_per_iteration(config)
+
+    def teach(lessons: Lessons, lanes: Lanes, key: Array) -> tuple[Lessons, Taught]:
+        reach = jnp.minimum(lessons.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
+        root_key, pick_key = jax.random.split(key)
+        off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
+        lane = off.argmin()
+        state = jax.tree.map(lambda x: x[lane], lanes.states)
+        seat = game.player(state).astype(jnp.int32)
+        graph = ask(state, jnp.float32(1))
+        rows = pick(game, graph, seat, pick_key, count * len(lanes.plies))
+        write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(
+            ring, new.reshape(count, -1, *new.shape[1:]), lessons.cursor % len(ring), axis=0
+        )
+        ring = jax.tree.map(write, lessons[:5], rows)
+        proved = mesh.mean(prove.decided(graph.numbers)[0].astype(jnp.float32))
+        after = Lessons(*ring, cursor=lessons.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
+        plies = mesh.mean(lanes.plies[lane].astype(jnp.float32))
+        return after, Taught(proved, plies, mesh.total(after.there))
+
+    return teach
+
+
+def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple[Any, Array, Array, Array, Array]:
+    """Decided positions of a graph as the first five fields of `Lessons`, without leading axes but [count]; at random,
+    those with few moves as often as those with many, of which there are fewer.
+
+    `seat` was asked about, whether he wins. Where he does not and draws are possible it is not known which it is.
+    """
+    room = len(graph.actions)
+    asks = jax.vmap(game.player)(graph.states) == seat
+    success, failure = graph.numbers.prove == 0, graph.numbers.refute == 0
+    wins = jnp.where(asks, success, failure)
+    known = (jnp.arange(room) < graph.size) & (success | failure) & (wins | ~graph.drawn)
+    moves = (graph.actions != EMPTY).sum(-1)
+    alike = jnp.zeros(game.max_legal + 1, jnp.int32).at[moves].add(known)
+    rank = jax.random.gumbel(key, (room,)) - jnp.log(jnp.maximum(alike[moves], 1).astype(jnp.float32))
+    best = jax.lax.top_k(jnp.where(known, rank, -jnp.inf), min(count, room))[1]
+    best = jnp.concatenate([best, jnp.zeros(count - len(best), best.dtype)])
+    there = known[best] & (jnp.arange(count) < room)
+    states, actions = jax.tree.map(lambda x: x[best], graph.states), graph.actions[best].astype(jnp.int32)
+    after = prove.after_moves(graph, best)[1]
+    right = (after.prove == 0) & (actions != EMPTY)
+    codes = jnp.where(right | (after.refute == 0), actions, EMPTY)
+    view = to_view(game, codes, jax.vmap(game.player)(states)).astype(jnp.int16)
+    value = jnp.where(success[best], 1, -1).astype(jnp.int8)
+    return jax.vmap(game.remember)(states), view, right, value, there
+
+
+def draw(lessons: Lessons, key: Array, shape: tuple[int, ...]) -> Array:
+    """Places in the flattened ring, int32 of `shape`, evenly among those written, the empty ones too: so each lesson is
+    drawn about as often as a row of self-play, however few there are."""
+    length, lanes = lessons.there.shape
+    return jax.random.randint(key, shape, 0, lanes * jnp.clip(lessons.cursor, 1, length))
+
+
+def sample(game: Game, lessons: Lessons, index: Array, config: Config) -> Batch:
+    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game. Only moves
+    that are decided count as legal, and all right ones are equal; of the future nothing is known."""
+    take = lambda x: x.reshape(-1, *x.shape[2:])[index]
+    turns, right = replay.Turns(game, len(index)), take(lessons.right).astype(jnp.float32)
+    codes = turns.codes(take(lessons.actions).astype(jnp.int32))
+    batch = Batch(
+        planes=turns.planes(jax.vmap(game.observe)(jax.tree.map(take, lessons.memory))),
+        actions=codes,
+        policy=right / jnp.maximum(right.sum(-1, keepdims=True), 1.0),
+        value=take(lessons.value).astype(jnp.float32),
+    )
+    if config.future_weight:
+        batch = batch._replace(future=jnp.full((len(index), game.num_actions), -1, jnp.int8))
+    if config.reply_weight:
+        batch = batch._replace(reply_actions=codes, reply=jnp.zeros_like(batch.policy))
+    return batch
+
+
+def mixed(game: Game, rows: replay.Replay, lessons: Lessons, index: Array, taught: Array, config: Config) -> Batch:
+    """A batch of the rows `index` of self-play; the last ones give way to the lessons `taught`, empty places apart."""
+    own = len(index) - len(taught)
+    first, last = (replay.sample(game, rows, part, config) for part in (index[:own], index[own:]))
+    there = lessons.there.ravel()[taught]
+    choose = lambda new, old: jnp.where(there.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+    last = jax.tree.map(choose, sample(game, lessons, taught, config), last)
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), first, last)
