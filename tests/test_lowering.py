@@ -20,7 +20,8 @@ SPEC = "foq:rows=4,cols=5"
 
 def programs():
     game = envs.make(SPEC)
-    config = dataclasses.replace(preset(game, "tpu"), num_envs=16, channels=16, blocks=1, slides=True, batch_size=32)
+    small = {"num_envs": 16, "channels": 16, "blocks": 1, "batch_size": 32}
+    config = dataclasses.replace(preset(game, "tpu"), **small, slides=True, lesson_share=0.25, lesson_positions=512)
     net = make_network(game, config)
     key = jax.random.key(0)
     run = jax.eval_shape(lambda: start_run(game, net, config))
