@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
+
+import tyro
 
 from agents import cli, models
 
 
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """Writes a network of a run as one small file in half precision."""
+
+    source: tyro.conf.Positional[Path]
+    """Folder of a run, or one of its networks/ITERATION."""
+    folder: tyro.conf.Positional[Path]
+    """Folder of the model, such as models/foq."""
+    play_value_scale: float | None = None
+    """How much its values weigh in play, as for train.py; by default as in the run. Values that are often wrong deserve
+    less: take what keeps the value of solved positions best."""
+
+
 def main() -> None:
     with cli.errors():
-        if len(sys.argv) != 3:
-            raise ValueError("want two arguments: the folder of a run and the one of the model, such as models/foq")
-        written = models.save(Path(sys.argv[1]), Path(sys.argv[2]))
+        command = cli.parse(Export, sys.argv[1:])
+        options = {} if command.play_value_scale is None else {"play_value_scale": command.play_value_scale}
+        written = models.save(command.source, command.folder, **options)
         print(f"{written}: {written.stat().st_size / 1024:.0f} KiB")
 
 

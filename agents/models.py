@@ -105,12 +105,17 @@ def _read(path: Path) -> dict[str, np.ndarray]:
         raise CheckpointError(f"{path / FILE} is damaged: {error}") from error
 
 
-def save(source: Path, folder: Path) -> Path:
-    """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all. Where the
-    run and what it began with lie stays private."""
+def save(source: Path, folder: Path, **options: Any) -> Path:
+    """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all. Options of
+    play may be others than in the run. Where the run and what it began with lie stays private.
+
+    Raises:
+        ValueError: an option out of range, or weights that half precision cannot hold.
+    """
     path = find(source)
     record = about(path)
     weights = jax.tree_util.tree_leaves_with_path(load(path, record["config"]))
+    record["config"] = dataclasses.replace(record["config"], **options)
     arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(x) for where, x in weights}
     limit = np.finfo(np.float16).max
     for name, x in arrays.items():

@@ -452,21 +452,21 @@ class Search:
         return _answer(graph.numbers, 0), {action: _answer(after, (0, slot)) for slot, action in enumerate(actions)}
 
     def decide(self, graph: Graph, question: Question, node: int) -> Graph:
-        """Searches below a node until it is decided, or as long as there are room and time."""
-        while _answer(graph.numbers, node) is None:
-            seconds, size = time.monotonic() - self.began, int(graph.size)
+        """Searches below a node until it is decided, or as long as there are room and time; once at least."""
+        while self.stopped is None and _answer(graph.numbers, node) is None:
+            size, seconds = int(graph.size), time.monotonic() - self.began
             if size > self.room - LANES:
                 self.stopped = f"stopped: all {self.room:,} positions are used up; give more --positions"
-            elif time.monotonic() > self.end:
-                self.stopped = f"stopped after {seconds:.0f} s; give more --minutes"
-            elif self.asked():
-                self.stopped = "stopped when asked to"
-            if self.stopped:
                 break
             prove, refute = int(graph.numbers.prove[node]), int(graph.numbers.refute[node])
             all_of_them, so_far = self.positions + size, f"still {prove:,} to prove, {refute:,} to refute"
             self.tell(f"{all_of_them:,} positions, {all_of_them / max(seconds, 1e-9):,.0f} a second; {so_far}")
             graph = jax.block_until_ready(self.prover.search(graph, question, self.weights, jnp.int32(node)))
+            if _answer(graph.numbers, node) is None:
+                if time.monotonic() > self.end:
+                    self.stopped = f"stopped after {time.monotonic() - self.began:.0f} s; give more --minutes"
+                elif self.asked():
+                    self.stopped = "stopped when asked to"
         return graph
 
 

@@ -123,7 +123,8 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
     for one in axes:
         marks = np.linspace(games[0], games[-1], 5) if len(games) > 1 else games
         top = one.secondary_xaxis("top")
-        top.set_xticks(marks, [f"{x:.0f}" for x in np.interp(marks, games, minutes)])
+        digits = 0 if minutes[-1] >= 10 else 1
+        top.set_xticks(marks, [f"{x:.{digits}f}" for x in np.interp(marks, games, minutes)])
         top.set_xlabel("minutes of training")
     figure.savefig(path)
 

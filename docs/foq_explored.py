@@ -165,6 +165,11 @@ def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve
     return f"{head}\n\n![position before move {proved + 1}](pictures/explored/{picture})"
 
 
+def cores() -> str:
+    count = jax.device_count()
+    return f"{count} {'core' if count == 1 else 'cores'}, no accelerator"
+
+
 def say(text: str) -> None:
     print(f"\r\033[K{time.strftime('%H:%M:%S')} {text[:110]}", end="", file=sys.stderr, flush=True)
 
@@ -235,7 +240,7 @@ def main() -> None:
     ]
     text = PAGE.format(
         date=time.strftime("%Y-%m-%d"),
-        hardware=f"{jax.device_count()} cores, no accelerator" if jax.default_backend() == "cpu" else jax.devices()[0],
+        hardware=cores() if jax.default_backend() == "cpu" else jax.devices()[0],
         minutes=minutes,
         moves=moves,
         picture=picture,
