@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).parents[1]
         ("connect_four", "connect_four_solved.jsonl.gz", 0, 0.88),  # its card has 90.4 %
         ("foq", "foq_solved.jsonl.gz", 0, 0.75),
         ("foq", "foq_solved.jsonl.gz", 32, 0.85),  # the card has 78.8 and 88.8 %
+        ("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.57),  # 62.1 %
     ],
 )
 def test_solved_positions(name, file, simulations, least):
@@ -33,7 +34,8 @@ def test_solved_positions(name, file, simulations, least):
 
 def test_every_model_has_its_card_and_is_small():
     folders = [path for path in (ROOT / "models").iterdir() if path.is_dir()]
-    assert {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_multi", "evopawness"} <= {p.name for p in folders}
+    names = {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_single", "foq_multi", "evopawness"}
+    assert names <= {path.name for path in folders}
     for folder in folders:
         assert (folder / "README.md").read_text().count("train.py") > 0
         assert models.about(folder)["total_games"] > 0
