@@ -196,7 +196,7 @@ class Config:
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
-        _demand(0 <= self.lesson_share < 1, f"--lesson_share must be from 0 to less than 1, not {self.lesson_share}")
+        _demand(0 <= self.lesson_share <= 0.9, f"--lesson_share must be from 0 to 0.9, not {self.lesson_share}")
         for name in (*positive, "replay_capacity", "fast_simulations", "rating_updates", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("iterations", "minutes", "devices", "first_simulations"):

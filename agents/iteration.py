@@ -83,7 +83,7 @@ def updates_per_iteration(config: Config) -> int:
     """Updates that draw each row that is learnt `replay_ratio` times on average; the same number in every iteration."""
     rows = config.num_envs * config.plies_per_iteration * config.full_search_share
     of_batch = config.batch_size - lessons.rows_per_batch(config, config.batch_size)
-    return max(1, round(config.replay_ratio * rows / of_batch))
+    return max(1, round(config.replay_ratio * rows / max(of_batch, 1)))
 
 
 def make_player(game: Game, net: Network, config: Config):

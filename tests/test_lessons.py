@@ -188,5 +188,5 @@ def test_what_lessons_cannot_be_for_is_refused():
         lessons.make_teach(game, dataclasses.replace(SMALL, env="foq_multi"))
     with pytest.raises(ValueError, match="room for at least 512 positions, not 100"):
         lessons.make_teach(envs.make("foq"), dataclasses.replace(SMALL, lesson_positions=100))
-    with pytest.raises(ValueError, match="--lesson_share must be from 0 to less than 1, not 1"):
+    with pytest.raises(ValueError, match="--lesson_share must be from 0 to 0.9, not 1"):
         dataclasses.replace(SMALL, lesson_share=1)
