@@ -34,7 +34,7 @@ from envs.game import Array, Game
 NEVER = 1 << 22  # in place of infinity
 FAR = 255  # the same in the numbers of leaves, which are bytes
 DISTORTION = 0.5  # lanes see numbers up to exp(this) times as large
-PRIOR_WEIGHT, VALUE_WEIGHT = 2.0, 60.0  # of a network's opinion in the numbers of leaves
+PRIOR_WEIGHT, VALUE_WEIGHT = 2.0, 10.0  # of a network's opinion in the numbers of leaves
 LANES, ROUNDS = 256, 20  # descents at a time; times before the host is asked
 EMPTY = -1
 
