@@ -43,7 +43,8 @@ class Config:
 
     weights: str = ""
     """Folder of a run or model whose network the run begins with, in place of a random one; its sizes are then the
-    defaults here. Take a smaller --learning_rate than for a new one: 1e-3, say."""
+    defaults here, and with more --channels or --blocks it grows, see agents/grow.py. Take a smaller --learning_rate
+    than for a new one: 1e-3, say."""
     recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
     """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning
     altogether, see agents/generations.py."""
@@ -100,7 +101,8 @@ class Config:
     """Exploration of PUCT, c_init of Silver et al. 2018."""
     proofs: bool = False
     """Carry proven results up the tree, so that no short win is missed and endings within reach are played perfectly;
-    for two players. Play and evaluation always do."""
+    for two players. Results that the theory of a game knows (`Game.settled`) count as proven. Play and evaluation
+    always do so."""
     leaf_symmetry: Literal["none", "random", "average"] = "none"
     """Evaluate every leaf as it stands, through a random symmetry of the game (Silver et al. 2017), or through all of
     them, averaged, at that many times the cost."""

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import envs
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from agents.config import Config
+from agents.grow import grow
 from agents.network import Network, make_network
 from envs.game import Game
 
@@ -80,21 +80,26 @@ def sizes(path: Path) -> dict[str, Any]:
 
 
 def begin_with(net: Network, config: Config) -> Network:
-    """The network of `config`, begun with the weights of `config.weights` in place of random ones.
+    """The network of `config`, begun with the weights of `config.weights` in place of random ones, grown where the
+    network is to have more channels or blocks than those are for.
 
     Raises:
-        CheckpointError: there is no such network, or it is for another game or of other sizes.
+        CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
     """
     path = find(Path(config.weights))
     its = about(path)["config"]
     if its.env != config.env:
         raise CheckpointError(f"--weights: {path} is a network for {its.env}, not for {config.env}")
     weights = load(path, its)
-    shapes = lambda tree: jax.tree.map(np.shape, tree)
-    if shapes(weights) != shapes(jax.eval_shape(net.init, jax.random.key(0))):
+    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
+    wanted = jax.eval_shape(make_network(envs.make(config.env), small).init, jax.random.key(0))
+    grows = config.channels >= its.channels and config.blocks >= its.blocks
+    grows &= config.blocks == its.blocks or config.network == "resnet"  # of the others new blocks change the outputs
+    if jax.tree.map(np.shape, weights) != jax.tree.map(np.shape, wanted) or not grows:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
         raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
-    return dataclasses.replace(net, init=lambda key: jax.tree.map(jnp.asarray, weights))
+    channels = its.channels, config.channels
+    return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -31,15 +31,26 @@ def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
     return Leaf(logits, jnp.where(over[:, None], results, values), mover, over)
 
 
-def make_expand(game: Game, evaluate: Evaluate) -> tree_search.Expand:
-    """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values."""
+def by_theory(game: Game, leaf: Leaf, states: Any) -> Leaf:
+    """The same leaf, but finished where the game's theory knows the result of its position."""
+    assert game.settled is not None
+    result = jax.vmap(game.settled)(states)
+    known = ~jnp.isnan(result) & ~leaf.over
+    values = by_player(result, leaf.mover, game.num_players)
+    return leaf._replace(values=jnp.where(known[:, None], values, leaf.values), over=leaf.over | known)
+
+
+def make_expand(game: Game, evaluate: Evaluate, theory: bool = False) -> tree_search.Expand:
+    """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values. With
+    `theory` games end where the theory of the game knows their result."""
 
     def advance(s, action):
         return jax.tree.map(functools.partial(jnp.where, game.over(s)), s, game.move(s, action))
 
     def expand(weights, key, action, states):
         states = jax.vmap(advance)(states, action)
-        return make_leaf(game, states, *evaluate(weights, key, states)), states
+        leaf = make_leaf(game, states, *evaluate(weights, key, states))
+        return by_theory(game, leaf, states) if theory else leaf, states
 
     return expand
 
@@ -100,7 +111,8 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
     evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
-    expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry))
+    theory = config.proofs and game.settled is not None
+    expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), theory)
     run = _gumbel if config.search == "gumbel" else _puct
 
     def root(weights: Any, key: Array, states: Any) -> Leaf:

@@ -15,6 +15,7 @@ ORDER = [
     "memory",
     "keys",
     "network",
+    "grow",
     "evaluation",
     "slots",
     "tree_writes",

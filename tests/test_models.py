@@ -90,11 +90,27 @@ def test_a_run_begins_with_the_network_of_another(folders):
         strict=True,
     ):
         np.testing.assert_array_equal(begun, shipped)
-    with pytest.raises(CheckpointError, match="network of --channels=8, --blocks=1$"):
-        begin(dataclasses.replace(config, channels=16, blocks=2))
+    for other, named in (
+        ({"channels": 4, "blocks": 2}, "--channels=8, --blocks=1$"),
+        ({"channels": 16, "slides": False}, "--channels=8, --slides=True$"),
+    ):
+        with pytest.raises(CheckpointError, match=f"network of {named}"):
+            begin(dataclasses.replace(config, **other))
     with pytest.raises(CheckpointError, match=r"is a network for foq:rows=4,cols=5, not for foq:rows=5,cols=4"):
         begin(dataclasses.replace(config, env="foq:rows=5,cols=4"))
     assert models.sizes(folders[1])["channels"] == 8
+
+
+def test_a_run_begins_with_the_network_of_another_grown(folders):
+    """Twice as wide and one block deeper it gives the same values and probabilities."""
+    game, small = envs.make(SPEC), models.about(folders[1])["config"]
+    large = dataclasses.replace(small, weights=str(folders[1]), channels=16, blocks=2)
+    net = models.begin_with(make_network(game, large), large)
+    grown = start_run(game, net, large).learning.average
+    assert grown["params"]["ResidualBlock_1"]["Conv_0"]["kernel"].shape[2:] == (16, 16)
+    planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
+    before = make_network(game, small).apply(models.load(folders[1], small), planes)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
 
 
 def test_what_half_precision_cannot_hold_is_refused(folders, tmp_path, monkeypatch):

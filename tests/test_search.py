@@ -414,6 +414,29 @@ def test_proofs_play_perfectly_with_a_network_that_is_wrong(kind, solved):
     assert right[np.arange(len(right)), without.action].mean() < 0.95  # the network is really wrong
 
 
+def corridors(game, mine, other, to_move):
+    """A position in which each queen stands at the end of a corridor of so many free squares, the mover's first."""
+    lengths = (mine, other) if to_move == 0 else (other, mine)
+    free = {9 * row + 1 + i for row, length in zip((0, 7), lengths, strict=True) for i in range(length)}
+    ripped = sorted(set(range(72)) - free)
+    record = {"variant": "foq", "rows": 8, "cols": 9, "ripped": ripped, "queens": [0, 63], "to_move": to_move}
+    return game.from_record(record)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_know_what_the_theory_of_the_game_does(kind):
+    """Who has more squares to walk to wins, and only if he takes one at a time: seven plies and more before the end,
+    after sixteen simulations with a network that knows nothing."""
+    game = envs.make("foq")
+    states = stack([corridors(game, *lengths, mover) for lengths in ((6, 5), (5, 5)) for mover in (0, 1)])
+    config = Config(num_simulations=16, search=kind, gumbel_actions=16, proofs=True)
+    found = choose(game, blank_network(72), config, states)
+    assert found.action[:2].tolist() == [1, 64]
+    assert found.value.tolist() == [1, 1, -1, -1]
+    without = choose(game, blank_network(72), dataclasses.replace(config, proofs=False), states)
+    assert (np.abs(without.value) < 1).all()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_game_is_searched_alike_whatever_its_neighbours(kind):
     game = envs.make("foq:rows=4,cols=5")
