@@ -20,27 +20,32 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents import arena, checkpoint, cli, host_match, mesh, models, prove, ratings, report, solved, tables
+from agents import arena, checkpoint, cli, host_match, mesh, models, programs, prove, ratings, report, solved, tables
 from agents.evaluation import make_evaluate
+from agents.host_match import Anyone, Guest
 from agents.network import make_network
 from agents.players import Player, game_of, inner, make_player
+from agents.serve import mind, text
 from envs import saved
 
 BASELINES = ("random", "minimax:2", "uct:100")
+HUMAN = "human"
 
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """A match between two players: random, uct:N, minimax:D, the folder of a run, or for Go another program as
-    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone; prove:N,PLAYER plays what a
-    search of N positions proves, else as PLAYER. In a game for more than two A has one seat and B all others."""
+    """A match between two players: random, uct:N, minimax:D, the folder of a run, human (asked in the terminal), or for
+    Go another program as "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone, FOLDER@2s
+    and uct:2s think for two seconds about each move; prove:N,PLAYER plays what a search of N positions proves, else as
+    PLAYER. In a game for more than two A has one seat and B all others."""
 
     a: tyro.conf.Positional[str]
     """First player."""
     b: tyro.conf.Positional[str]
     """Second player."""
     games: int | None = None
-    """Games in all; every sampled opening is played from all seats. By default 400, or 399 for three players."""
+    """Games in all; every sampled opening is played from all seats. By default 400, or 399 for three players, with
+    somebody in the terminal two."""
     num_simulations: int = 32
     """Simulations of a network without @N."""
     opening_plies: int | None = None
@@ -175,14 +180,14 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
     is_gate = isinstance(command, Gate)
     names = (command.new, command.best) if is_gate else (command.a, command.b)
     game = choose_game(command.env, *names)
-    a, b = (player(spec, game, command.num_simulations) for spec in names)
+    a, b = (player(spec, game, command.num_simulations, command.seed) for spec in names)
     sprt = None if is_gate else command.sprt
     if sprt and sprt[0] >= sprt[1]:
         raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
     if game.num_players != 2 and (is_gate or sprt):
         raise ValueError(f"gates and --sprt are for two players; {game.name} has {game.num_players}")
     stop = (lambda pairs: ratings.decided(pairs, *sprt) is not None) if sprt else None
-    start, even = time.monotonic(), 400 // game.num_players * game.num_players
+    start, even = time.monotonic(), game.num_players if HUMAN in names else 400 // game.num_players * game.num_players
     timeout = host_match.TIMEOUT if is_gate else command.timeout
     games = even if command.games is None else command.games
     plies = opening_plies(game, games, command.opening_plies)
@@ -208,24 +213,35 @@ def opening_plies(game: envs.Game, games: int, asked: int | None) -> int:
     return arena.enough_plies(game, games // game.num_players) if asked is None else asked
 
 
-def player(spec: str, game: envs.Game, num_simulations: int) -> Player | host_match.Program:
-    """See `players.NAMES`; `gtp:COMMAND` is another program."""
-    if spec.startswith(host_match.SPEC):
-        return host_match.program(spec)
+def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
+    """See `Match`."""
+    if spec == HUMAN:
+        return Guest(HUMAN, text.person(game, Console(stderr=True, highlight=False)))
+    if spec.startswith(programs.SPEC):
+        return programs.program(spec)
+    if (clock := mind.clocked(spec)) is not None:
+        return Guest(spec, mind.searcher(clock[0], game, clock[1], None, seed))
     return make_player(spec, game, num_simulations)
 
 
-def play(game: envs.Game, a: Any, b: Any, timeout: float, **options: Any) -> arena.Games:
-    """A match between any two players: in lockstep on the device, or with other programs on the host."""
+def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> arena.Games:
+    """A match between any two players: in lockstep on the device, or one of them on the host."""
     console, words = Console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
     if isinstance(a, Player) and isinstance(b, Player):
         with console.status(words):
             return arena.play_match(game, a, b, **options)
     if not timeout > 0:
         raise ValueError(f"--timeout must be more than 0, not {timeout}")
+    if HUMAN in (a.name, b.name):
+        console.print(words, highlight=False)
+        results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
+        tell = lambda done, lane: console.print(
+            f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves", highlight=False
+        )
+        return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True) as bar:
         task = bar.add_task(words, total=options["games"])
-        tell = lambda done: bar.update(task, completed=done)
+        tell = lambda done, lane: bar.update(task, completed=done)
         return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
 
 

@@ -1,24 +1,17 @@
-"""Matches of Go with programs that speak GTP: a few games at once, each with a process of its own.
+"""Matches on the host, against whoever cannot play in lockstep: other programs, people, searches by the clock.
 
-The programs think side by side, while our own players are asked for all games that wait for them together. Openings,
-seats and intervals are those of `arena`.
+Programs play a few games at once, each with a process of its own. They think side by side, while our own players are
+asked for all games that wait for them together. Guests play one game after the other. Openings, seats and intervals are
+those of `arena`.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import hashlib
 import os
-import queue
-import re
-import shlex
-import shutil
-import signal
-import subprocess
-import threading
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -27,99 +20,26 @@ import numpy as np
 from agents import arena
 from agents.arena import Games
 from agents.players import Player
+from agents.programs import Process, Program, greeting
 from envs.game import Array, Game
 
-SPEC = "gtp:"
 AT_ONCE = 8  # games, and so processes of each program, at most
-TIMEOUT = 60.0  # seconds for one answer
-GAMES_FOLDER = "/usr/games"  # where Debian keeps gnugo, often not on the path
+TIMEOUT = 60.0  # seconds for one answer of a program
 COLOURS = "bw"  # by player
+
+Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
+"""(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Program:
-    """A player that is another program; `name` is its spec gtp:COMMAND."""
+class Guest:
+    """A player who is asked for the moves of one game at a time, such as a person."""
 
     name: str
-    command: tuple[str, ...]
+    move: Mover
 
 
-def program(spec: str) -> Program:
-    """The program of a spec `gtp:COMMAND`, the command as in a shell.
-
-    Raises:
-        ValueError: there is no such program.
-    """
-    try:
-        words = shlex.split(spec.removeprefix(SPEC))
-    except ValueError as error:
-        raise ValueError(f"player '{spec}': {error}") from None
-    path = shutil.which(words[0]) or shutil.which(words[0], path=GAMES_FOLDER) if words else None
-    if path is None:
-        raise ValueError(f"player '{spec}': there is no program '{words[0] if words else ''}' to start")
-    return Program(spec, (path, *words[1:]))
-
-
-class Process:
-    """A running program. Whatever it does, `ask` comes back: with its answer, or a ValueError that names it."""
-
-    def __init__(self, played: Program, timeout: float):
-        self.name, self.timeout = played.name, timeout
-        try:
-            self._process = subprocess.Popen(
-                played.command, text=True, errors="replace", bufsize=1, start_new_session=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-        except OSError as error:
-            raise ValueError(f"{self.name} cannot be started: {error.strerror}") from None
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
-        threading.Thread(target=self._read, daemon=True).start()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        with contextlib.suppress(ValueError):  # closed meanwhile
-            for line in self._process.stdout:
-                self._lines.put(line)
-        self._lines.put("")
-
-    def send(self, command: str) -> None:
-        assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # whoever is gone gives no answer, which is said there
-            self._process.stdin.write(command + "\n")
-
-    def receive(self, command: str) -> str:
-        """The answer to a command that was sent."""
-        said: list[str] = []
-        while True:
-            try:
-                line = self._lines.get(timeout=self.timeout)
-            except queue.Empty:
-                raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout:g} s") from None
-            if line == "":
-                code = self._process.wait()
-                raise ValueError(f"{self.name} ended at '{command}' with exit code {code}")
-            if line.strip():
-                said.append(line.strip())
-            elif said:
-                break
-        answer = re.fullmatch(r"([=?])\d*\s*(.*)", " ".join(said))
-        if answer is None or answer[1] == "?":
-            raise ValueError(f"{self.name} answers '{command}' with '{' '.join(said)[:80]}'")
-        return answer[2]
-
-    def ask(self, command: str) -> str:
-        self.send(command)
-        return self.receive(command)
-
-    def close(self) -> None:
-        """Ends it and all that it has started."""
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            with contextlib.suppress(OSError, ValueError):
-                assert pipe is not None
-                pipe.close()
+Anyone: TypeAlias = Player | Program | Guest
 
 
 class Recorded(NamedTuple):
@@ -154,40 +74,40 @@ def recorded(game: Game, plies: int) -> Game:
 
 @dataclasses.dataclass
 class Lane:
-    """One game as it goes on; `players` by seat, None for a player of ours."""
+    """One game as it goes on; `players` by seat, None for a player who moves in lockstep."""
 
     pair: int
     half: int
     seat: int  # of player A
-    players: list[Process | None]
+    players: list[Process | Guest | None]
+    start: Any
     state: Any
     moves: list[int]
     score: float | None = None  # for A, once it is over
 
+    @property
+    def programs(self) -> list[Process]:
+        return [player for player in self.players if isinstance(player, Process)]
+
     def close(self) -> None:
-        for process in self.players:
-            if process is not None:
-                process.close()
+        for process in self.programs:
+            process.close()
 
 
 class Table:
     """The game on the host: who moves, what is legal, and the programs' words for it."""
 
     def __init__(self, game: Game):
-        if not game.name.startswith("go:"):
-            raise ValueError(f"{game.name}: GTP programs play Go")
         self.game = game
         self.facts = jax.jit(lambda s: (game.over(s), game.player(s), game.rewards(s), game.mask(s)))
         self.move = jax.jit(game.move)
-        record = game.to_record(game.init())
-        self.greeting = (f"boardsize {record['size']}", f"komi {record['komi']:g}", "clear_board")
 
     def play(self, lane: Lane, action: int, by: Process | None) -> None:
         """Makes a legal move and tells it to the programs that do not know it."""
         mover = int(self.facts(lane.state)[1])
         lane.state, lane.moves = self.move(lane.state, action), [*lane.moves, action]
-        for process in lane.players:
-            if process is not None and process is not by:
+        for process in lane.programs:
+            if process is not by:
                 process.ask(f"play {COLOURS[mover]} {self.game.action_name(action)}")
 
     def answer(self, lane: Lane, process: Process, mover: int) -> None:
@@ -208,8 +128,8 @@ class Table:
 
 def play_match(
     game: Game,
-    a: Player | Program,
-    b: Player | Program,
+    a: Anyone,
+    b: Anyone,
     *,
     games: int,
     opening_plies: int,
@@ -217,20 +137,24 @@ def play_match(
     fair: bool = False,
     stop: Callable[[np.ndarray], bool] | None = None,
     timeout: float = TIMEOUT,
-    tell: Callable[[int], None] = lambda done: None,
+    tell: Callable[[int, Lane], None] = lambda done, lane: None,
 ) -> Games:
-    """As `arena.play_match`, where at least one player is a program; `tell` hears after each game how many are done.
+    """As `arena.play_match`, between any players; `tell` hears after each game how many are done, and of that game.
 
     With `stop` the pairs that are complete, up to the first that is not, are looked at after each game.
 
     Raises:
-        ValueError: a program that cannot be started, ends, does not answer in time or plays what is not legal.
+        ValueError: a program that cannot be started, ends, does not answer in time or plays what is not legal; a game
+            that is not for two.
     """
+    if game.num_players != 2:
+        raise ValueError(f"people, clocks and other programs play games for two; {game.name} is for {game.num_players}")
     arena.check_match(game, games, opening_plies)
     table, pairs = Table(game), games // 2
     starts = openings(game, pairs, opening_plies, seed, fair)
     todo = ((pair, half) for pair in range(pairs) for half in range(2))
     width = min(games, AT_ONCE, max(2, os.cpu_count() or 2))
+    width = 1 if Guest in (type(a), type(b)) else width
     ours = {i: asker(player, width, seed + i) for i, player in enumerate((a, b)) if isinstance(player, Player)}
     score, plies = np.full((2, pairs), np.nan), np.zeros((2, pairs), int)
     code = np.zeros((2, pairs), np.uint64)
@@ -249,7 +173,7 @@ def play_match(
                 score[at], plies[at], code[at] = lane.score, len(lane.moves), fingerprint(lane)
                 lane.close()
                 lanes.remove(lane)
-                tell(int((~np.isnan(score)).sum()))
+                tell(int((~np.isnan(score)).sum()), lane)
             whole = int(np.isnan(score).any(0).argmax()) if np.isnan(score).any() else pairs
             if stop is not None and whole and stop(score[:, :whole].mean(0)):
                 return Games(score[:, :whole], plies[:, :whole], code[:, :whole])
@@ -268,20 +192,24 @@ def openings(game: Game, pairs: int, plies: int, seed: int, fair: bool) -> list[
 
 def begin(
     table: Table,
-    players: tuple[Player | Program, Player | Program],
+    players: tuple[Anyone, Anyone],
     moves: list[int],
     pair: int,
     half: int,
     limit: float,
 ) -> Lane:
     """A game with its opening played; A moves first behind it in the first half."""
-    lane = Lane(pair, half, (len(moves) + half) % 2, [None, None], table.game.init(), [])
+    start = table.game.init()
+    lane = Lane(pair, half, (len(moves) + half) % 2, [None, None], start, start, [])
     try:
         for i, player in enumerate(players):
+            seat = lane.seat if i == 0 else 1 - lane.seat
+            if isinstance(player, Guest):
+                lane.players[seat] = player
             if isinstance(player, Program):
-                process = Process(player, limit)
-                lane.players[lane.seat if i == 0 else 1 - lane.seat] = process
-                for command in table.greeting:
+                words = greeting(table.game)
+                process = lane.players[seat] = Process(player, limit)
+                for command in words:
                     process.ask(command)
         for move in moves:
             table.play(lane, move, None)
@@ -302,9 +230,13 @@ def advance(table: Table, lanes: list[Lane], ours: dict[int, Callable[..., np.nd
     """One move in every game: programs are asked first and think while our own players do."""
     going = [lane for lane in lanes if lane.score is None]
     turns = [(lane, int(table.facts(lane.state)[1])) for lane in going]
-    asked = [(lane, mover, process) for lane, mover in turns if (process := lane.players[mover]) is not None]
+    at = [(lane, mover, lane.players[mover]) for lane, mover in turns]
+    asked = [(lane, mover, player) for lane, mover, player in at if isinstance(player, Process)]
     for _, mover, process in asked:
         process.send(f"genmove {COLOURS[mover]}")
+    for lane, _, player in at:
+        if isinstance(player, Guest):
+            table.play(lane, player.move(lane.start, lane.moves, lane.state), None)
     for i, choose in ours.items():
         waiting = [lane for lane, mover in turns if (mover == lane.seat) == (i == 0)]
         if waiting:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents import arena, host_match
+from agents import arena, host_match, programs
 from agents.players import make_player
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +37,7 @@ def program(tmp_path):
     def make(answer):
         (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
         (tmp_path / "started").mkdir()
-        return host_match.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
+        return programs.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
 
     yield make
     for path in (tmp_path / "started").iterdir():  # nobody is left behind
@@ -116,14 +116,71 @@ def test_a_match_stops_when_it_is_decided(program):
 
 def test_unknown_programs_and_other_games_are_refused(program):
     with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
-        host_match.program("gtp:no-such-engine --fast")
+        programs.program("gtp:no-such-engine --fast")
     with pytest.raises(ValueError, match="there is no program ''"):
-        host_match.program("gtp:")
+        programs.program("gtp:")
     passing, game = program(says("pass")), envs.make("othello")
     with pytest.raises(ValueError, match="GTP programs play Go"):
         host_match.play_match(game, passing, passing, games=2, opening_plies=0, seed=0)
     with pytest.raises(ValueError, match="play matches only"):
         make_player(passing.name, GAME, 8)
+
+
+def test_a_guest_knows_the_moves_from_the_start():
+    """Openings have three moves; what the guest is shown is what its moves lead to."""
+    game, seen = envs.make("tictactoe"), []
+
+    def move(start, actions, state):
+        for action in actions:
+            start = game.move(start, action)
+        assert game.to_record(start) == game.to_record(state)
+        seen.append(len(actions))
+        return int(np.flatnonzero(game.mask(state))[0])
+
+    guest = host_match.Guest("guest", move)
+    told = []
+    options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: told.append(said)}
+    played = host_match.play_match(game, guest, make_player("random", game, 0), **options)
+    assert [done for done, _ in told] == [1, 2, 3, 4, 5, 6]
+    assert [lane.score for _, lane in told] == played.score.T.ravel().tolist()
+    assert {count for count in seen if count < 5} == {3, 4}  # first behind the opening in one half, second in the other
+    with pytest.raises(ValueError, match="games for two; foq_multi.* is for 3"):
+        host_match.play_match(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)
+
+
+def evaluate(*arguments, text=""):
+    command = [sys.executable, "evaluate.py", "match", *arguments]
+    return subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, timeout=300)
+
+
+def test_somebody_at_the_terminal_plays_a_match():
+    """Who names cells in turn until one is free; what is no free cell is asked for again."""
+    cells = "".join(f"{column}{row}\n" for column in "abc" for row in "123")
+    done = evaluate("human", "random", "--env=tictactoe", "--json", text=f"nonsense\n{100 * cells}")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["a"], result["games"]) == ("human", 2)
+    assert "nonsense" in done.stderr
+    assert "game 2 of 2: " in done.stderr
+    done = evaluate("human", "random", "--env=tictactoe", text="a1\n")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith("the input ended before the match did")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_search_by_the_clock_plays_a_match():
+    began = time.monotonic()
+    done = evaluate("models/tictactoe@0.05s", "uct:0.05s", "--games=4", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (
+        result["score"] >= 0.5
+    )  # this network keeps every value by itself, and every opening is played from both seats
+    assert result["seconds"] >= 4 * 0.05 * (result["mean_plies"] - 2)
+    assert time.monotonic() - began < 200
+    done = evaluate("models/tictactoe@0s", "random")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "want more than 0 seconds" in done.stderr
 
 
 def test_gnu_go_beats_a_random_player_as_the_command_says():

@@ -42,6 +42,7 @@ ORDER = [
     "players",
     "solved",
     "arena",
+    "programs",
     "host_match",
     "rating",
     "ratings",

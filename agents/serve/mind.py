@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from agents import analysis, models, tree_search
 from agents.analysis import Analyst
+from agents.host_match import Mover
 from agents.network import make_network
 from agents.players import for_play, game_of, make_player, uct_forest
 from envs.game import Game
@@ -109,8 +110,30 @@ def words(value: float, proven: str | None, players: int = 2) -> str:
     return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f} %"}[proven]
 
 
-Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
-"""(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
+def searcher(spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0) -> Mover:
+    """Thinks that long about each move, or until so many simulations are made; `spec` as in `Mind`."""
+    mind = Mind(spec, game, seed)
+
+    def move(start: Any, actions: Sequence[int], state: Any) -> int:
+        mind.place(start, actions, state)
+        mind.think(seconds, simulations)
+        return mind.best()[0]
+
+    return move
+
+
+def clocked(spec: str) -> tuple[str, float] | None:
+    """Who thinks, and for how many seconds about each move, in FOLDER@2s or uct:0.5s; None for all others.
+
+    Raises:
+        ValueError: no time at all.
+    """
+    found = re.fullmatch(r"(uct(?=:)|.+(?=@))[:@](\d+(?:\.\d+)?)s", spec)
+    if found is None:
+        return None
+    if float(found[2]) == 0:
+        raise ValueError(f"player '{spec}': want more than 0 seconds, as in {spec[: found.start(2)]}2s")
+    return found[1], float(found[2])
 
 
 def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0) -> Mover:
@@ -123,14 +146,7 @@ def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed
     simulations = int(limit) if limit.isdigit() else num_simulations
     player = make_player(spec, game, num_simulations)  # refuses what it does not know
     if simulations and (path == "uct" or game_of(spec) is not None):
-        mind = Mind(path, game, seed)
-
-        def searched(start: Any, actions: Sequence[int], state: Any) -> int:
-            mind.place(start, actions, state)
-            mind.think(seconds, simulations)
-            return mind.best()[0]
-
-        return searched
+        return searcher(path, game, seconds, simulations, seed)
     act = jax.jit(lambda w, key, s, plies: player.act(w, key, jax.tree.map(lambda x: x[None], s), plies)[0])
 
     def at_once(start: Any, actions: Sequence[int], state: Any) -> int:

@@ -8,7 +8,7 @@ import io
 import re
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -19,9 +19,10 @@ from rich.text import Text
 
 import envs
 from agents import models
+from agents.host_match import Mover
 from agents.players import game_of
 from agents.serve import options as settings
-from agents.serve.mind import Mind, Mover, make_mover, words
+from agents.serve.mind import Mind, make_mover, words
 from agents.serve.options import Options
 from envs import saved
 from envs.game import Game
@@ -266,6 +267,30 @@ def answer(sitting: Sitting, line: str) -> None:
         sitting.say(f"{error.filename}: {error.strerror}")
     except ValueError as error:
         sitting.say(f"{error}; 'help' lists the commands")
+
+
+def person(game: Game, console: Console) -> Mover:
+    """Somebody at this terminal who is asked for one move after the other.
+
+    The mover raises ValueError where the input ends.
+    """
+
+    def move(start: Any, actions: Sequence[int], state: Any) -> int:
+        names = [game.action_name(action) for action in actions]
+        console.print()
+        console.print(coloured(game.show(state)), soft_wrap=True)
+        console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True, markup=False)
+        while True:
+            try:
+                line = console.input(f"your move as player {int(game.player(state)) + 1}> ")
+            except EOFError:
+                raise ValueError("the input ended before the match did") from None
+            try:
+                return saved.action_of(game, state, line.strip())
+            except ValueError as error:
+                console.print(str(error), soft_wrap=True, markup=False)
+
+    return move
 
 
 def ask(prompt: str) -> str | None:

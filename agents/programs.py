@@ -1,0 +1,117 @@
+"""Other programs as players of Go, over GTP."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import queue
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+
+from envs.game import Game
+
+SPEC = "gtp:"
+GAMES_FOLDER = "/usr/games"  # where Debian keeps gnugo, often not on the path
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A player that is another program; `name` is its spec gtp:COMMAND."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+def program(spec: str) -> Program:
+    """The program of a spec `gtp:COMMAND`, the command as in a shell.
+
+    Raises:
+        ValueError: there is no such program.
+    """
+    try:
+        words = shlex.split(spec.removeprefix(SPEC))
+    except ValueError as error:
+        raise ValueError(f"player '{spec}': {error}") from None
+    path = shutil.which(words[0]) or shutil.which(words[0], path=GAMES_FOLDER) if words else None
+    if path is None:
+        raise ValueError(f"player '{spec}': there is no program '{words[0] if words else ''}' to start")
+    return Program(spec, (path, *words[1:]))
+
+
+def greeting(game: Game) -> tuple[str, ...]:
+    """What a program is told of the game before it plays.
+
+    Raises:
+        ValueError: it is not Go.
+    """
+    if not game.name.startswith("go:"):
+        raise ValueError(f"{game.name}: GTP programs play Go")
+    record = game.to_record(game.init())
+    return f"boardsize {record['size']}", f"komi {record['komi']:g}", "clear_board"
+
+
+class Process:
+    """A running program. Whatever it does, `ask` comes back: with its answer, or a ValueError that names it."""
+
+    def __init__(self, played: Program, timeout: float):
+        self.name, self.timeout = played.name, timeout
+        try:
+            self._process = subprocess.Popen(
+                played.command, text=True, errors="replace", bufsize=1, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+        except OSError as error:
+            raise ValueError(f"{self.name} cannot be started: {error.strerror}") from None
+        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self._process.stdout is not None
+        with contextlib.suppress(ValueError):  # closed meanwhile
+            for line in self._process.stdout:
+                self._lines.put(line)
+        self._lines.put("")
+
+    def send(self, command: str) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # whoever is gone gives no answer, which is said there
+            self._process.stdin.write(command + "\n")
+
+    def receive(self, command: str) -> str:
+        """The answer to a command that was sent."""
+        said: list[str] = []
+        while True:
+            try:
+                line = self._lines.get(timeout=self.timeout)
+            except queue.Empty:
+                raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout:g} s") from None
+            if line == "":
+                code = self._process.wait()
+                raise ValueError(f"{self.name} ended at '{command}' with exit code {code}")
+            if line.strip():
+                said.append(line.strip())
+            elif said:
+                break
+        answer = re.fullmatch(r"([=?])\d*\s*(.*)", " ".join(said))
+        if answer is None or answer[1] == "?":
+            raise ValueError(f"{self.name} answers '{command}' with '{' '.join(said)[:80]}'")
+        return answer[2]
+
+    def ask(self, command: str) -> str:
+        self.send(command)
+        return self.receive(command)
+
+    def close(self) -> None:
+        """Ends it and all that it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError, ValueError):
+                assert pipe is not None
+                pipe.close()
