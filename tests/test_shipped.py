@@ -2,6 +2,8 @@
 
 import pathlib
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -32,9 +34,20 @@ def test_solved_positions(name, file, simulations, least):
     assert kept.mean() >= least
 
 
+def test_go_on_5_x_5_begins_in_the_centre():
+    """The only first move with which Black takes the whole board (van der Werf, van den Herik and Uiterwijk 2003)."""
+    path = str(ROOT / "models" / "go_5x5")
+    game = envs.make(game_of(path))
+    start = jax.tree.map(lambda x: jnp.asarray(x)[None], game.init())
+    for simulations in (0, 64):
+        player = make_player(f"{path}@{simulations}", game, simulations)
+        action = jax.jit(player.act)(player.weights, jax.random.key(0), start, jnp.zeros(1, jnp.int32))
+        assert game.action_name(int(action[0])) == "C3"
+
+
 def test_every_model_has_its_card_and_is_small():
     folders = [path for path in (ROOT / "models").iterdir() if path.is_dir()]
-    names = {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_single", "foq_multi", "evopawness"}
+    names = {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_single", "foq_multi", "evopawness", "go_5x5"}
     assert names <= {path.name for path in folders}
     for folder in folders:
         assert (folder / "README.md").read_text().count("train.py") > 0
