@@ -35,7 +35,7 @@ def test_solved_positions(name, file, simulations, least):
 
 
 def test_go_on_5_x_5_begins_in_the_centre():
-    """The only first move with which Black takes the whole board (van der Werf, van den Herik and Uiterwijk 2003)."""
+    """From there Black takes the whole board (van der Werf, van den Herik and Uiterwijk 2003)."""
     path = str(ROOT / "models" / "go_5x5")
     game = envs.make(game_of(path))
     start = jax.tree.map(lambda x: jnp.asarray(x)[None], game.init())
