@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from browser import browser, click_cell, game, make, one, server, settled, text, wait
 from selenium.webdriver.common.by import By
@@ -263,6 +265,42 @@ def test_a_link_carries_the_position(window, foq):
     assert there["svg"] == view["svg"]
     assert there["history"] == view["history"]
     assert "#" not in window.current_url
+
+
+def test_files_and_what_is_none(window, foq, tmp_path):
+    """A game goes into a file and comes back; what holds no game says so inside the dialog and changes nothing."""
+    view = fresh(window, foq)
+    view = move(window, view["legal"][2]["action"])
+    (tmp_path / "game.json").write_text(json.dumps(window.execute_script("return reduced(view.save)")))
+    files = {"null.json": "null", "list.json": "[1]", "broken.json": "{", "other.json": '{"format": "x", "actions": 7}'}
+    press(window, "files")
+    for name, content in files.items():
+        (tmp_path / name).write_text(content)
+        window.execute_script("$('toast').hidden = true")
+        one(window, "#load").send_keys(str(tmp_path / name))
+        wait(window, lambda: window.execute_script("return !$('toast').hidden"), "the message")
+        assert window.execute_script("return $('share').contains($('toast'))")
+        assert game(window)["id"] == view["id"]
+    one(window, "#load").send_keys(str(tmp_path / "game.json"))
+    wait(window, lambda: game(window)["id"] != view["id"], "the game from the file")
+    assert settled(window)["history"] == view["history"]
+    assert not window.execute_script("return $('share').open")
+
+
+def test_keys_work_wherever_the_focus_is(window, foq):
+    view = fresh(window, foq)
+    view = move(window, view["legal"][0]["action"])
+    window.execute_script("document.activeElement.blur()")
+    one(window, "body").send_keys("u")
+    wait(window, lambda: game(window)["ply"] == 0, "the undo")
+    one(window, "body").send_keys("h")
+    wait(window, lambda: game(window)["hint"], "the hint")
+    assert one(window, "#undo").get_attribute("aria-keyshortcuts") == "u"
+    press(window, "new")
+    wait(window, lambda: window.execute_script("return $('setup').open"), "the dialog")
+    one(window, "body").send_keys("f")  # not while somebody is asked something
+    assert "flipped" not in (one(window, "#board").get_attribute("class") or "")
+    window.execute_script("$('setup').close()")
 
 
 def test_on_a_phone_a_tap_shows_and_a_second_one_plays(foq):

@@ -124,6 +124,12 @@ def test_games_are_saved_and_loaded(sit, tmp_path):
     assert not list(tmp_path.glob("*.new"))
 
 
+def test_a_finished_game_of_go_is_saved_with_its_result(sit, tmp_path):
+    """One stone on the board and two passes: all of it is Black's, 25 points but for the komi."""
+    sit("--env=go:size=5,komi=7.5 --opponent=person", "c3", "pass", "pass", f"save {tmp_path}/game.sgf")
+    assert "RE[B+17.5]" in (tmp_path / "game.sgf").read_text()
+
+
 def test_go_is_saved_as_sgf(sit, tmp_path):
     sit("--env=go:size=5 --opponent=person", "c3", "D4", "pass", f"save {tmp_path}/game.sgf")
     text = (tmp_path / "game.sgf").read_text()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import queue
 import random
 import socket
 import subprocess
@@ -24,7 +25,9 @@ from hypothesis import strategies as st
 
 import envs
 import play
+from agents import models
 from agents.serve import sessions as sessions_file
+from agents.serve import thinker as thinker_file
 from agents.serve import web
 from agents.serve.options import Options
 from agents.serve.positions import changed, look_at
@@ -456,17 +459,51 @@ def test_a_search_finds_the_same_alone_and_among_others(thinker):
     alone = thinker.submit(make(states[1]))
     assert left.acquire(timeout=120)
     steps = thinker.steps
-    thinker.submit(Job(game, "random", states[0], 0, 1, 1.0, lambda job: ended.wait(60)))  # the others gather meanwhile
+    held = lambda job: left.release() or ended.wait(60)  # while the others gather
+    thinker.submit(Job(game, "models/tictactoe", states[0], 0, 1, 60.0, held))
+    assert left.acquire(timeout=120)
     together = [thinker.submit(make(s)) for s in states]
     ended.set()
     for _ in states:
         assert left.acquire(timeout=120)
-    assert thinker.steps - steps == 3  # 96 simulations in steps of 32, all four side by side
+    assert thinker.steps - steps == 1 + 3  # the one before, then 96 simulations in steps of 32, all four side by side
     assert together[1].report == alone.report
     for job, s in zip(together, states, strict=True):
         legal = {game.action_name(int(a)) for a in np.flatnonzero(np.asarray(game.mask(s)))}
         assert {move["action"] for move in job.report["moves"]} == legal
         assert game.action_name(job.choice) in legal
+
+
+def test_what_is_compiled_for_one_player_keeps_nobody_else_waiting(monkeypatch):
+    compiled, made = threading.Event(), thinker_file.make_engine
+    slow = lambda game, spec: compiled.wait(100) and made(game, spec)
+    monkeypatch.setattr(thinker_file, "make_engine", slow)
+    thinker, game, left = Thinker(), envs.make("tictactoe"), queue.SimpleQueue()
+    ask = lambda player: thinker.submit(Job(game, player, game.init(), 0, 8, 60.0, left.put))
+    searched = ask("uct")
+    quick = ask("random")
+    assert left.get(timeout=60) is quick
+    assert not thinker.close(seconds=0.1)  # the other still compiles
+    compiled.set()
+    assert left.get(timeout=60) is searched
+    assert min(quick.choice, searched.choice) >= 0
+    assert thinker.close(seconds=60)
+
+
+def test_a_run_is_played_with_its_newest_network(tmp_path, monkeypatch):
+    """As it is while nothing newer is there, or no longer anything."""
+    game, old = envs.make("tictactoe"), ROOT / "models" / "tictactoe"
+    with np.load(old / models.FILE) as file:
+        arrays = {name: x if name == models.ABOUT else x + np.float16(1) for name, x in file.items()}
+    np.savez(tmp_path / models.FILE, **arrays)
+    engine = thinker_file.make_engine(game, str(old))
+    assert thinker_file.renewed(engine) is engine
+    monkeypatch.setattr(models, "find", lambda path: tmp_path)
+    newer = thinker_file.renewed(engine)
+    apart = jax.tree.map(lambda x, y: float(np.abs(x - y).min()), newer.weights, engine.weights)
+    assert min(jax.tree.leaves(apart)) > 0.9
+    (tmp_path / models.FILE).write_bytes(b"")
+    assert thinker_file.renewed(engine) is engine
 
 
 def test_a_failing_search_is_told_and_others_go_on(house):

@@ -45,9 +45,9 @@ class Position:
     rewards: tuple[float, ...]
     legal: tuple[int, ...]  # action codes
 
-    @functools.cached_property
+    @property
     def svg(self) -> str:
-        return self.game.svg(self.state)
+        return _svg(self)
 
     @property
     def status(self) -> str:
@@ -59,13 +59,24 @@ class Position:
     def ways(self) -> tuple[Way, ...]:
         return tuple(way(self.game, action) for action in self.legal)
 
-    @functools.cached_property
+    @property
     def picture(self) -> dict[str, str]:
         """What is in each cell that holds no other, as text to compare; without marks of legal cells."""
-        return dict(_cells(ElementTree.fromstring(self.svg)))
+        return _picture(self)
 
     def after(self, action: int) -> Position:
         return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
+
+
+# Pictures take up to a hundred kilobytes, and long games have hundreds: only the last ones asked for are kept.
+@functools.lru_cache(maxsize=512)
+def _svg(position: Position) -> str:
+    return position.game.svg(position.state)
+
+
+@functools.lru_cache(maxsize=512)
+def _picture(position: Position) -> dict[str, str]:
+    return dict(_cells(ElementTree.fromstring(position.svg)))
 
 
 def way(game: Game, action: int) -> Way:

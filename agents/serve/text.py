@@ -198,7 +198,9 @@ def save(sitting: Sitting, arguments: list[str]) -> None:
     if path.suffix == ".sgf":
         players = [int(sitting.game.player(state)) for state in sitting.states]
         moves = list(zip(players, sitting.actions, strict=False))
-        text = _sgf().write(sitting.game, sitting.states[0], moves)
+        komi = sitting.game.to_record(sitting.state).get("komi", 0)
+        result = _sgf().score(sitting.state, komi) if sitting.over and sitting.game.name.startswith("go:") else None
+        text = _sgf().write(sitting.game, sitting.states[0], moves, result)
     else:
         text = saved.to_file(sitting.game, sitting.states, sitting.actions)
     saved.write(path, text)

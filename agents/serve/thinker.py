@@ -1,4 +1,4 @@
-"""The one thread that thinks: searches of all sessions, those with the same engine together in lockstep.
+"""The threads that think: searches of all sessions, those with the same engine together in lockstep.
 
 A search is a job. Jobs of one engine share a batch of trees, a lane for each, and grow by a small step at a time;
 between two steps jobs come, go, report and are stopped. So fifty people wait little longer than one.
@@ -6,6 +6,7 @@ between two steps jobs come, go, report and are stopped. So fifty people wait li
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import logging
@@ -43,6 +44,8 @@ class Engine:
     """A player that searches, compiled: its trees can be shown."""
 
     game: Game
+    spec: str  # `uct`, or the folder of a run or model
+    path: Path | None  # of the network in it
     weights: Any
     step: int  # simulations of one call of `think`
     room: int  # nodes of a tree
@@ -60,17 +63,27 @@ def make_engine(game: Game, spec: str) -> Engine:
         ValueError: there is no such network, or it is one of another game.
     """
     if spec == "uct":
-        return _engine(game, uct_forest(game, UCT_STEP), None, UCT_STEP)
+        return _engine(game, spec, None, uct_forest(game, UCT_STEP), None, UCT_STEP)
     path = models.find(Path(spec))
     config = models.about(path)["config"]
     if config.env != game.name:
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
     net, weights = make_network(game, config), models.load(path, config)
     config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
-    return _engine(game, make_forest(game, net, config), weights, STEP)
+    return _engine(game, spec, path, make_forest(game, net, config), weights, STEP)
 
 
-def _engine(game: Game, forest: Forest, weights: Any, step: int) -> Engine:
+def renewed(engine: Engine) -> Engine:
+    """The engine with the network that is now the newest of its run; as it is where there is none any more."""
+    with contextlib.suppress(models.CheckpointError, OSError):
+        path = None if engine.path is None else models.find(Path(engine.spec))
+        if path is not None and path != engine.path:
+            weights = jax.device_put(models.load(path, models.about(path)["config"]))
+            return dataclasses.replace(engine, path=path, weights=weights)
+    return engine
+
+
+def _engine(game: Game, spec: str, path: Path | None, forest: Forest, weights: Any, step: int) -> Engine:
     def plant(weights, key, states, room):
         return forest.plant(weights, key, states, room)
 
@@ -85,6 +98,8 @@ def _engine(game: Game, forest: Forest, weights: Any, step: int) -> Engine:
     room = int(min(MOST_SIMULATIONS + step, MEMORY / WIDTHS[-1] / node)) + 1
     return Engine(
         game=game,
+        spec=spec,
+        path=path,
         weights=jax.device_put(weights),
         step=step,
         room=room,
@@ -142,6 +157,10 @@ class Group:
         self.tree: Tree | None = None
         self.steps = 0  # of the batch
         self.searches = 0  # lanes at work in them
+
+    def clear(self) -> None:
+        """Forgets all jobs."""
+        self.lanes, self.waiting, self.tree = [], [], None
 
     def advance(self, key: Array) -> None:
         """Lets jobs go and come, and all make one step."""
@@ -218,85 +237,72 @@ def width_for(jobs: int) -> int:
     return next(width for width in WIDTHS if width >= jobs)
 
 
-class Thinker:
-    """Takes jobs from any thread and thinks in its own."""
+class Worker:
+    """The thread of one player of one game. What it takes to compile keeps nobody waiting who plays something else."""
 
-    def __init__(self, seed: int = 0):
-        self.ready: set[tuple[str, str]] = set()  # engines, by game and player, that have thought before
-        self._inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._groups: dict[tuple[str, str], Group] = {}
-        self._acts: dict[tuple[str, str], Callable[..., Array]] = {}
-        self._weights: dict[tuple[str, str], Any] = {}
-        self._key = jax.random.key(seed)
-        self._thread = threading.Thread(target=self._run, name="thinker", daemon=True)
+    def __init__(self, game: Game, player: str, key: Array, ready: Callable[[], None]):
+        self.game, self.player, self.ready = game, player, ready
+        self.group: Group | None = None  # of a player that searches
+        self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._act: Callable[..., Array] | None = None  # of one that does not
+        self._weights: Any = None
+        self._key = key
+        self._thread = threading.Thread(target=self._run, name=f"{game.name} {player}", daemon=True)
         self._thread.start()
 
-    @property
-    def steps(self) -> int:
-        """Steps of all batches."""
-        return sum(group.steps for group in list(self._groups.values()))
-
-    @property
-    def searches(self) -> int:
-        """Lanes at work in them: more than `steps` where searches went together."""
-        return sum(group.searches for group in list(self._groups.values()))
-
-    def submit(self, job: Job) -> Job:
-        self._inbox.put(job)
-        return job
-
-    def close(self) -> None:
-        """Ends the thread after the step under way; jobs not ended are forgotten."""
-        self._inbox.put(None)
-        self._thread.join()
+    def join(self, seconds: float) -> bool:
+        """Whether the thread has ended within that time, once its inbox holds None."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while self._take():
-            for name, group in list(self._groups.items()):
-                if group.lanes or group.waiting:
-                    self._guarded(name, group)
-
-    def _take(self) -> bool:
-        """Sorts new jobs into their groups, waiting for one where there is nothing to do; False at the end."""
-        busy = any(group.lanes or group.waiting for group in self._groups.values())
+        work = self._search if searches(self.player) else self._answer
+        jobs: list[Job] = []
         while True:
             try:
-                job = self._inbox.get(block=not busy)
+                job = self.inbox.get(block=not jobs)
             except queue.Empty:
-                return True
+                jobs = self._guarded(work, jobs)
+                continue
             if job is None:
-                return False
-            busy = True
-            try:
-                self._place(job)
-            except Exception as error:  # one session's trouble is not that of the others
-                self._fail([job], error)
+                return
+            jobs.append(job)
 
-    def _place(self, job: Job) -> None:
-        name = job.game.name, job.player
-        if searches(job.player):
-            if name not in self._groups:
-                self._groups[name] = Group(make_engine(job.game, job.player))
-            self._groups[name].waiting.append(job)
-            return
-        if name not in self._acts:
-            player = make_player(job.player, job.game, 0)
-            self._acts[name], self._weights[name] = jax.jit(player.act), player.weights
+    def _guarded(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> list[Job]:
+        """Does some of the work; gives the jobs that are still to be done."""
+        try:
+            left = work(jobs)
+        except Exception as error:  # one player's trouble is not that of the others
+            self._fail(jobs, error)
+            if self.group is not None:
+                self.group.clear()
+            return []
+        self.ready()
+        return left
+
+    def _search(self, jobs: list[Job]) -> list[Job]:
+        """One step of all searches."""
+        if self.group is None:
+            self.group = Group(make_engine(self.game, self.player))
+        if not self.group.lanes:
+            self.group.engine = renewed(self.group.engine)
+        known = {*self.group.lanes, *self.group.waiting}
+        self.group.waiting += [job for job in jobs if job not in known]
+        self.group.advance(self._next_key())
+        return [*self.group.lanes, *self.group.waiting]
+
+    def _answer(self, jobs: list[Job]) -> list[Job]:
+        """One move, at once."""
+        if self._act is None:
+            player = make_player(self.player, self.game, 0)
+            self._act, self._weights = jax.jit(player.act), player.weights
+        job = jobs[0]
         if not job.dropped:
             states = jax.tree.map(lambda x: jnp.asarray(x)[None], job.state)
             plies = jnp.full(1, job.plies, jnp.int32)
-            job.choice = int(self._acts[name](self._weights[name], self._next_key(), states, plies)[0])
-            self.ready.add(name)
+            job.choice = int(self._act(self._weights, self._next_key(), states, plies)[0])
             job.done(job)
-
-    def _guarded(self, name: tuple[str, str], group: Group) -> None:
-        try:
-            group.advance(self._next_key())
-        except Exception as error:  # as above
-            jobs, group.lanes, group.waiting, group.tree = group.lanes + group.waiting, [], [], None
-            self._fail(jobs, error)
-            return
-        self.ready.add(name)
+        return jobs[1:]
 
     def _fail(self, jobs: list[Job], error: Exception) -> None:
         log.error("a search failed: %s", error, exc_info=error)
@@ -308,6 +314,48 @@ class Thinker:
     def _next_key(self) -> Array:
         self._key, key = jax.random.split(self._key)
         return key
+
+
+class Thinker:
+    """Takes jobs from any thread; every player of every game thinks in a thread of its own."""
+
+    def __init__(self, seed: int = 0):
+        self.ready: set[tuple[str, str]] = set()  # players, by game and name, that have thought before
+        self._seed = seed
+        self._lock = threading.Lock()
+        self._workers: dict[tuple[str, str], Worker] = {}
+
+    @property
+    def steps(self) -> int:
+        """Steps of all batches."""
+        return sum(group.steps for group in self._groups())
+
+    @property
+    def searches(self) -> int:
+        """Lanes at work in them: more than `steps` where searches went together."""
+        return sum(group.searches for group in self._groups())
+
+    def _groups(self) -> list[Group]:
+        return [worker.group for worker in list(self._workers.values()) if worker.group is not None]
+
+    def submit(self, job: Job) -> Job:
+        name = job.game.name, job.player
+        with self._lock:
+            if name not in self._workers:
+                key = jax.random.fold_in(jax.random.key(self._seed), len(self._workers))
+                ready = functools.partial(self.ready.add, name)
+                self._workers[name] = Worker(job.game, job.player, key, ready)
+            self._workers[name].inbox.put(job)
+        return job
+
+    def close(self, seconds: float = 2.0) -> bool:
+        """Ends the threads after the steps under way; jobs not ended are forgotten. Whether all have ended within that
+        time: one that compiles cannot be stopped."""
+        with self._lock:
+            for worker in self._workers.values():
+                worker.inbox.put(None)
+            until = time.monotonic() + seconds
+            return all([worker.join(max(0.0, until - time.monotonic())) for worker in self._workers.values()])
 
 
 def searches(player: str) -> bool:

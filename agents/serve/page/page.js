@@ -127,7 +127,7 @@ function opponentName(name) {
   const [kind, number] = name.split(":");
   if (kind === "uct") return `Tree search with ${number} random games`;
   if (kind === "minimax") return `Minimax, ${number} moves deep`;
-  return `Network ${name}`;
+  return `Network ${name.split("/").slice(-2).join("/")}`;
 }
 
 function announce(before) {
@@ -149,7 +149,9 @@ function resultWords() {
   return `${winners.map(seat).join(" and ")} win${winners.length === 1 ? "s" : ""}`;
 }
 
+/** A message for a few seconds. Inside an open dialog: all else is inert, and under its backdrop. */
 function toast(words) {
+  (document.querySelector("dialog[open]") || document.body).append($("toast"));
   $("toast").textContent = words;
   $("toast").hidden = false;
   clearTimeout(toast.timer);
@@ -486,6 +488,17 @@ $("board").addEventListener("focusin", (event) => {
 $("board").addEventListener("focusout", () => drawMarks());
 
 const KEYS = { u: "undo", r: "redo", h: "hint", f: "flip", a: "analyse" };
+for (const [key, id] of Object.entries(KEYS)) {
+  $(id).setAttribute("aria-keyshortcuts", key);
+  $(id).title = `Key ${key.toUpperCase()}`;
+}
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
+  event.preventDefault();
+  const button = $(KEYS[event.key]);
+  if (!button.disabled) button.click();
+});
 $("table").addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const cell = document.activeElement.dataset?.cell;
@@ -506,10 +519,6 @@ $("table").addEventListener("keydown", (event) => {
     path = [];
     preview(null);
     light();
-  } else if (KEYS[event.key]) {
-    event.preventDefault();
-    const button = $(KEYS[event.key]);
-    if (!button.disabled) button.click();
   }
 });
 
@@ -843,6 +852,7 @@ $("load").onchange = async () => {
   } catch {
     return toast("This file holds no JSON.");
   }
+  if (!saved || typeof saved !== "object" || Array.isArray(saved)) return toast("This file holds no game and no position.");
   if (await open(toRequest(saved))) $("share").close();
 };
 
