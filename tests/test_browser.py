@@ -267,6 +267,36 @@ def test_a_link_carries_the_position(window, foq):
     assert "#" not in window.current_url
 
 
+def test_a_reviewed_game_can_be_looked_at_move_by_move(window, foq):
+    """Earlier positions are those that were on the board, nothing can be played there, and the review stays."""
+    view = fresh(window, foq)
+    pictures = [view["svg"]]
+    view = move(window, view["legal"][0]["action"])
+    view = move(window, view["legal"][0]["action"])
+    moves = len(view["history"])
+    press(window, "review")
+    wait(window, lambda: game(window)["review"], "the review")
+    first = window.find_elements(By.CSS_SELECTOR, "#moves button")[0]
+    first.click()
+    wait(window, lambda: text(window, "#turn-title") == "After move 1", "the position after the first move")
+    assert not lit(window)
+    rules = envs.make(view["game"])
+    after = rules.step(rules.init(), rules.parse_action(view["history"][0]["action"]))
+    assert window.execute_script("return past.svg") == rules.svg(after) != pictures[0]
+    marked = window.find_elements(By.CSS_SELECTOR, "#review-words button")
+    assert len(marked) == sum(bool(one["mark"]) for one in game(window)["review"])
+    for button, one_move in zip(marked, [x for x in game(window)["review"] if x["mark"]], strict=True):
+        button.click()
+        wait(window, lambda m=one_move: window.execute_script("return past?.better") == m["best"], "the better move")
+        assert one_move["best"] in text(window, "#turn-words")
+        assert window.find_elements(By.CSS_SELECTOR, "#board .advice")
+    press(window, "present")
+    wait(window, lambda: window.execute_script("return past === null"), "the game")
+    assert lit(window)
+    assert len(game(window)["history"]) == moves
+    assert game(window)["review"]
+
+
 def test_files_and_what_is_none(window, foq, tmp_path):
     """A game goes into a file and comes back; what holds no game says so inside the dialog and changes nothing."""
     view = fresh(window, foq)

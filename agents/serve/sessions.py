@@ -156,6 +156,19 @@ class Session:
             after = now.after(self._legal(action))
             return {"action": action, "svg": after.svg, "changed": changed(now, after), "status": after.status}
 
+    def past(self, version: Any, ply: Any) -> dict[str, Any]:
+        """The position after `ply` moves: its picture, the move that led to it, and the cells of the better move where
+        the review knows one."""
+        with self.lock:
+            self._current(version)
+            if not isinstance(ply, int) or not 0 <= ply <= len(self.actions):
+                raise Refused(400, f"ply: want a whole number from 0 to {len(self.actions)}")
+            there, reviewed = self.positions[ply], None if self.review is None else self.review.result
+            better = reviewed[ply]["best"] if reviewed and ply < len(reviewed) and reviewed[ply]["mark"] else None
+            advice = way(self.game, self.game.parse_action(better)).cells if better else ()
+            shown = {"ply": ply, "svg": there.svg, "status": there.status, "to_move": there.player}
+            return shown | {"last": self._last(ply), "better": better, "advice": advice}
+
     def save(self) -> dict[str, Any]:
         """The whole game, as `Sessions.load` takes it."""
         with self.lock:
@@ -367,15 +380,18 @@ class Session:
         n = self.game.num_players
         return [-1.0 if i == self.resigned else 1 / (n - 1) for i in range(n)]
 
+    def _last(self, ply: int) -> dict[str, Any] | None:
+        """The move that led to the position after `ply` moves, and what it changed."""
+        if ply == 0:
+            return None
+        made = way(self.game, self.actions[ply - 1])
+        cells = changed(self.positions[ply - 1], self.positions[ply])
+        return {"action": made.action, "cells": made.cells, "changed": cells}
+
     def _all(self) -> dict[str, Any]:
         game, now = self.game, self.positions[-1]
         title, rules = titles(game)
         movers = [position.player for position in self.positions]
-        last = None
-        if self.actions:
-            before = self.positions[-2]
-            made = way(game, self.actions[-1])
-            last = {"action": made.action, "cells": made.cells, "changed": changed(before, now)}
         return {
             "game": game.name,
             "title": title,
@@ -395,7 +411,7 @@ class Session:
                 {"action": game.action_name(a), "words": way(game, a).words, "player": player}
                 for a, player in zip(self.actions, movers, strict=False)
             ],
-            "last": last,
+            "last": self._last(len(self.actions)),
             "undo": bool(self.actions) or self.resigned is not None,
             "redo": bool(self.undone),
             "save": self.save(),

@@ -87,7 +87,12 @@ async def body(request: Request) -> dict[str, Any]:
 
 
 def known_version(request: Request) -> int | None:
-    text = request.query_params.get("version", "")
+    return number(request, "version")
+
+
+def number(request: Request, name: str) -> int | None:
+    """A whole number of the query; None where it is missing or none."""
+    text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
@@ -127,6 +132,10 @@ def make_app(house: House) -> Starlette:
         name, action = request.path_params["id"], request.query_params.get("action")
         look = lambda: sessions.get(name).preview(known_version(request), action)
         return answer(await run_in_threadpool(look))
+
+    async def past(request: Request) -> Response:
+        name, ply = request.path_params["id"], number(request, "ply")
+        return answer(await run_in_threadpool(lambda: sessions.get(name).past(known_version(request), ply)))
 
     async def command(request: Request) -> Response:
         name, word = request.path_params["id"], request.path_params["command"]
@@ -171,6 +180,7 @@ def make_app(house: House) -> Starlette:
             Route("/api/sessions", create, methods=["POST"]),
             Route("/api/sessions/{id}", one, methods=["GET", "DELETE"]),
             Route("/api/sessions/{id}/preview", preview),
+            Route("/api/sessions/{id}/past", past),
             Route("/api/sessions/{id}/{command}", command, methods=["POST"]),
         ],
         middleware=[Middleware(OwnName, host=house.options.host)],

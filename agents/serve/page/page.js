@@ -9,6 +9,7 @@ const $ = (id) => document.getElementById(id);
 let view = null; // what the server said last
 let path = []; // cells pointed at so far
 let shown = null; // the move that is shown before it is made
+let past = null; // an earlier position that is looked at in place of the present one
 let touched = ""; // the cell that the next tap confirms
 let wanted = 0; // the preview that is waited for
 let analysing = false;
@@ -94,6 +95,7 @@ function take(news) {
   if (fresh) {
     path = [];
     shown = null;
+    past = null;
     touched = "";
     previews.clear();
     drawBoard();
@@ -118,7 +120,8 @@ const mine = () => !view.over && person(view.to_move);
 /** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
 const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
 const percent = (value) => `${Math.round(share(value) * 100)} %`;
-const legalWays = () => (mine() ? view.legal : []);
+const legalWays = () => (mine() && !past ? view.legal : []);
+const pictured = () => past || view;
 
 function opponentName(name) {
   if (name === "person") return "Another person";
@@ -169,12 +172,12 @@ const nextCells = () => new Set(candidates().map((way) => way.cells[path.length]
 function drawBoard() {
   const board = $("board");
   const focused = board.contains(document.activeElement) ? document.activeElement.dataset.cell || "" : null;
-  board.innerHTML = view.svg;
+  board.innerHTML = pictured().svg;
   const picture = svg();
   picture.removeAttribute("width");
   picture.removeAttribute("height");
   picture.setAttribute("role", "group");
-  picture.setAttribute("aria-label", `${view.title}. ${view.status}`);
+  picture.setAttribute("aria-label", `${view.title}. ${pictured().status}`);
   picture.querySelector("title")?.remove(); // else it would be the tooltip of the whole board
   for (const cell of picture.querySelectorAll("[data-cell]")) {
     cell.classList.toggle("leaf", !cell.querySelector("[data-cell]"));
@@ -244,16 +247,18 @@ function drawMarks(lit = nextCells()) {
     shape.setAttribute("class", kind);
     marks.append(shape);
   };
-  if (!shown && view.last) {
-    const target = view.last.cells.at(-1);
-    for (const name of view.last.changed) if (name !== target) outline(name, "last");
+  const { last } = pictured();
+  if (!shown && last) {
+    const target = last.cells.at(-1);
+    for (const name of last.changed) if (name !== target) outline(name, "last");
     if (target && !cellOf(target)?.querySelector("[data-cell]")) outline(target, "last-to");
   }
   const hinted = legalWays().find((way) => way.action === view.hint);
   if (hinted && !shown) hinted.cells.forEach((name) => outline(name, "advice"));
+  past?.advice.forEach((name) => outline(name, "advice"));
   path.forEach((name) => outline(name, "chosen"));
   if (shown) shown.changed.forEach((name) => outline(name, "will"));
-  if (analysing && view.report && !shown) drawNumbers(marks);
+  if (analysing && view.report && !shown && !past) drawNumbers(marks);
   else {
     const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
     for (const name of lit) {
@@ -571,8 +576,13 @@ function drawTurn() {
     words = `${alone() ? `You are ${seat(view.to_move)}: choose` : "Choose"} ${several ? "a lit piece, then where it goes" : cells ? "a lit square" : "a button below the board"}.`;
     if (view.hint) words = `Hint: ${view.legal.find((way) => way.action === view.hint)?.label || view.hint}.`;
   }
+  if (past) {
+    head = past.ply ? `After move ${past.ply}` : "The beginning";
+    words = past.better ? `${seat(past.to_move)} had better moved ${past.better}.` : past.status;
+  }
   $("turn-title").textContent = head;
   $("turn-words").textContent = words;
+  $("present").hidden = !past;
   $("thinking").hidden = !thinking;
   if (thinking) {
     if (thinking.compiling) $("progress").removeAttribute("value");
@@ -693,12 +703,41 @@ function drawGraph() {
 function drawMoves() {
   $("moves").replaceChildren(...view.history.map((move, ply) => {
     const item = document.createElement("li");
-    item.append(Object.assign(document.createElement("small"), { textContent: `${ply + 1}` }), Object.assign(document.createElement("b"), { textContent: move.words }));
-    item.title = `${seat(move.player)} played ${move.action}`;
-    if (ply === view.ply - 1) item.className = "now";
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(Object.assign(document.createElement("small"), { textContent: `${ply + 1}` }), Object.assign(document.createElement("b"), { textContent: move.words }));
+    button.title = `${seat(move.player)} played ${move.action}: look at the position after it`;
+    button.onclick = () => lookAt(ply + 1);
+    item.append(button);
     return item;
   }));
   $("moves").scrollTop = 1e6;
+  markMove();
+}
+
+/** Marks the move that led to what the board shows. */
+function markMove() {
+  [...$("moves").children].forEach((item, ply) => item.classList.toggle("now", ply === pictured().ply - 1));
+}
+
+/** Shows the position after so many moves, on which nothing can be played; the last one is the present. */
+async function lookAt(ply) {
+  if (ply === view.ply) past = null;
+  else {
+    try {
+      const there = await call("GET", `sessions/${view.id}/past?version=${view.version}&ply=${ply}`);
+      if (!svg()) return;
+      past = there;
+    } catch (error) {
+      return toast(error.message);
+    }
+  }
+  path = [];
+  shown = null;
+  drawBoard();
+  markMove();
+  drawTurn();
+  $("say").textContent = `${$("turn-title").textContent}. ${$("turn-words").textContent}`;
 }
 
 function drawReview() {
@@ -710,9 +749,17 @@ function drawReview() {
   words.textContent = marked.length ? "" : "No move lost a tenth of the point or more.";
   if (!marked.length) return;
   const list = document.createElement("ul");
-  list.replaceChildren(...marked.map((move) => Object.assign(document.createElement("li"), {
-    textContent: `${move.ply + 1}. ${seat(view.history[move.ply].player)} ${view.history[move.ply].words}: ${move.mark}, ${Math.round(move.drop * 100)} % lost; ${move.best} was better`,
-  })));
+  list.replaceChildren(...marked.map((move) => {
+    const item = document.createElement("li");
+    const button = Object.assign(document.createElement("button"), {
+      type: "button",
+      title: "Look at the position before it",
+      textContent: `${move.ply + 1}. ${seat(view.history[move.ply].player)} ${view.history[move.ply].words}: ${move.mark}, ${Math.round(move.drop * 100)} % lost; ${move.best} was better`,
+      onclick: () => lookAt(move.ply),
+    });
+    item.append(button);
+    return item;
+  }));
   words.append(list);
 }
 
@@ -720,6 +767,7 @@ function drawReview() {
 
 for (const word of ["undo", "redo", "hint", "resign", "review", "resume"]) $(word).onclick = () => command(word);
 $("stop").onclick = () => command("stop");
+$("present").onclick = () => lookAt(view.ply);
 $("resign").onclick = () => confirm("Resign this game?") && command("resign");
 $("flip").onclick = () => {
   flipped = !flipped;
