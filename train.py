@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import shutil
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -46,6 +48,9 @@ class Stop:
         self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
 
 
+OF_A_RUN = ("networks", "resume", METRICS, archive.FILE, "tensorboard")  # what a folder has that holds one
+
+
 def open_folder(config: Config, resume: Path | None) -> Path:
     """The run's folder, made or found; an existing run is never written over. All processes share it.
 
@@ -56,7 +61,7 @@ def open_folder(config: Config, resume: Path | None) -> Path:
         return resume.parent.parent
     name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = Path(hosts.told(config.out or f"runs/{name}"))
-    if hosts.told("taken" if (folder / "networks").exists() or (folder / "metrics.jsonl").exists() else ""):
+    if hosts.told("taken" if any((folder / name).exists() for name in OF_A_RUN) else ""):
         raise ValueError(f"{folder} holds a run already: go on with --resume={folder}, or choose another --out")
     if hosts.first():
         folder.mkdir(parents=True, exist_ok=True)
@@ -118,7 +123,8 @@ def train(config: Config, resume: Path | None) -> None:
         outlets = Outlets(saver, report, games, stop, rehearsal)
         run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
     except Exception as error:
-        if resume is None and (not built or isinstance(error, preflight.PreflightError)):
+        unsaved = not checkpoint.numbered(folder / "networks")
+        if resume is None and (not built or (unsaved and isinstance(error, preflight.PreflightError))):
             report.close()
             discard(folder)
         raise
@@ -142,13 +148,15 @@ class Programs:
     rate: Match | None
 
 
+REHEARSAL = "preflight"  # name of the thread
+
+
 class Rehearsal:
     """The preflight of a run, beside its iterations from the second on, so that nobody waits for it."""
 
     def __init__(self, config: Config, report: Report):
         self.config, self.report = config, report
         self.wanted = config.preflight
-        self.pool = ThreadPoolExecutor(1)
         self.score: Future[preflight.Score] | None = None
         if jax.process_count() > 1:  # all processes go on or none
             self.check(wait=True)
@@ -160,10 +168,17 @@ class Rehearsal:
             PreflightError: the toy game was not learnt.
         """
         if self.wanted:
-            self.wanted, self.score = False, self.pool.submit(preflight.demand, self.config)
+            self.wanted, self.score = False, Future()
+            threading.Thread(target=self._rehearse, args=(self.score,), name=REHEARSAL, daemon=True).start()
         if self.score is not None and (wait or self.score.done()):
             score, self.score = self.score, None
             self.report.say(f"preflight: a solved toy game was learnt in {score.result().seconds:.0f} s")
+
+    def _rehearse(self, score: Future[preflight.Score]) -> None:
+        try:
+            score.set_result(preflight.demand(self.config))
+        except BaseException as error:
+            score.set_exception(error)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -264,9 +279,10 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(run, **counters):
             saved_at = now
-    report.phase("preflight")
-    outlets.rehearsal.check(wait=True)
-    report.phase("saving")
+    if not asked:
+        report.phase("preflight")
+        outlets.rehearsal.check(wait=True)
+    report.phase("saving")  # at once where the run was asked to stop: not much time may be left
     saver.finish(run, **done, rating=dataclasses.asdict(rating))
     return run, done
 
@@ -282,6 +298,10 @@ def main() -> None:
         cli.keep_compiled()
         config, resume = cli.training(sys.argv[1:])
         train(config, resume)
+        if any(thread.name == REHEARSAL for thread in threading.enumerate()):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(0)  # of a run that was asked to stop; what compiles there may take minutes more
 
 
 if __name__ == "__main__":

@@ -104,8 +104,8 @@ def analyse(
     seconds: float | None = None,
     simulations: int | None = None,
 ) -> Tree:
-    """Thinks until the time or the simulations (of each tree) are used up, or the room. One step is always made, where
-    there is room for it, and `seconds` count from its end.
+    """Thinks until the time or the simulations (of each tree) are used up, or the room for nodes, or for counts of
+    visits. One step is always made, where there is room for it, and `seconds` count from its end.
 
     Raises:
         ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
@@ -115,7 +115,9 @@ def analyse(
     if min(x for x in (seconds, simulations) if x is not None) <= 0:
         raise ValueError("analyse: seconds and simulations must be more than 0")
     begun, done, taken = 0.0, 0, 0.0
-    while int(tree.size.max()) + analyst.step <= analyst.room:
+    countable = jnp.iinfo(tree.edge_visits.dtype).max  # finished positions are visited again without new nodes
+    full = lambda: int(tree.size.max()) + analyst.step > analyst.room
+    while not full() and int(tree.visits[:, ROOT].max()) + analyst.step <= countable:
         if done and simulations is not None and done + analyst.step > simulations:
             break
         # A step that would probably end too late is not begun.

@@ -87,8 +87,11 @@ class Saver:
             return False
         iteration, self._told_late = int(run.iteration), False
         about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
+        short = self._no_room(run)
+        if not hosts.gathered(short is None).all():  # else the others would wait for the one without
+            self._failed(iteration, short or OSError("another process has no room for it"))
+            return True
         try:
-            self._ask_for_room(run)
             owned = _copy(run)
             weights = jax.tree.map(np.array, owned.learning.average)
             items = ocp.CompositeCheckpointHandler(composite_options=ocp.CompositeOptions(async_options=FOLDERS_FIRST))
@@ -140,6 +143,14 @@ class Saver:
         if self.saved is None:
             return "there is no checkpoint yet"
         return f"the last intact checkpoint is {self.folder / 'resume' / str(self.saved)}"
+
+    def _no_room(self, run: Run) -> OSError | None:
+        """Why the disk cannot take a checkpoint; None where it can."""
+        try:
+            self._ask_for_room(run)
+        except OSError as error:
+            return error
+        return None
 
     def _ask_for_room(self, run: Run) -> None:
         """Raises OSError where a checkpoint as large as the last one, and the first time what learning consists of,

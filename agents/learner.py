@@ -192,6 +192,8 @@ def make_update(net: Network, config: Config) -> Update:
         finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
         made = Learning(weights, average, optimiser_state, learning.updates + 1, jnp.int32(0))
         skipped = learning._replace(skipped=learning.skipped + 1)
+        # So many in a row end the run, though the host only looks when the iteration is over.
+        made = made._replace(skipped=jnp.where(learning.skipped >= MOST_SKIPPED, learning.skipped, made.skipped))
         losses = jax.tree.map(lambda x: jnp.where(finite, x, jnp.nan), losses)
         learning = jax.tree.map(lambda x, y: jnp.where(finite, x, y), made, skipped)
         return learning, losses._replace(skipped_updates=1.0 - finite)

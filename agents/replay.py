@@ -151,18 +151,22 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     return batch
 
 
+TICKETS = 2**30  # divided among the rows that can be drawn
+
+
 def draw(replay: Replay, key: Array, shape: tuple[int, ...], surprise_weight: float = 0.0) -> Array:
     """Positions in the flattened ring, int32 of `shape`, of rows whose outcome is known: uniform, but for a share
     `surprise_weight` in proportion to how much the search surprised the network (Wu 2020, "Other methods implemented in
     KataGo", policy surprise weighting)."""
-    even = replay.known.ravel().astype(jnp.float32)
-    surprise = jnp.where(replay.known, jnp.maximum(replay.rows.surprise.astype(jnp.float32), 0.0), 0.0).ravel()
-    scale = even.sum() / jnp.maximum(surprise.sum(), 1e-9)
-    weights = (1 - surprise_weight) * even + surprise_weight * scale * surprise if surprise_weight else even
-    upto = jnp.cumsum(weights)
-    ranks = jax.random.uniform(key, shape) * upto[-1]
-    # Rounding must not lead behind the last row that can be drawn, nor to one that cannot.
-    return jnp.searchsorted(upto, jnp.minimum(ranks, upto[-1] * (1 - 1e-6)), side="right").astype(jnp.int32)
+    tickets = replay.known.ravel().astype(jnp.int32)
+    if surprise_weight:
+        even, count = tickets.astype(jnp.float32), jnp.maximum(tickets.sum(), 1)
+        surprise = even * jnp.maximum(replay.rows.surprise.astype(jnp.float32), 0.0).ravel()
+        weights = (1 - surprise_weight) * even + surprise_weight * count * surprise / jnp.maximum(surprise.sum(), 1e-9)
+        tickets = jnp.round(weights * (TICKETS / count)).astype(jnp.int32)
+    # Sums of whole numbers are exact: a row without a ticket is never drawn.
+    upto = jnp.cumsum(tickets)
+    return jnp.searchsorted(upto, jax.random.randint(key, shape, 0, upto[-1]), side="right").astype(jnp.int32)
 
 
 def age(replay: Replay, index: Array) -> Array:

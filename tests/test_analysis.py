@@ -117,6 +117,19 @@ def test_budgets():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_visits_are_counted_as_far_as_there_is_room_for_the_count(kind):
+    """Three empty cells make at most sixteen positions: the tree never fills, but its counts would run over."""
+    config = dataclasses.replace(CONFIG, search=kind, num_simulations=256)
+    analyst = make_analyst(envs.make("tictactoe"), blank_network(9), config, room=4096)
+    trees = analyst.begin({}, jax.random.key(1), tictactoe("XOX XOO OX."))
+    trees = analyse(analyst, {}, jax.random.key(0), trees, simulations=40_000)
+    visits = np.asarray(trees.edge_visits)
+    assert visits.min() == 0
+    assert 2**15 - 256 - 1 <= visits[0, ROOT].sum() == int(trees.visits[0, ROOT]) - 1 < 2**15
+    assert report(analyst, trees)["proven"] is not None
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_report_names_wins_draws_and_losses(kind):
     game = envs.make("tictactoe")
     analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, search=kind), room=2000, copies=2)

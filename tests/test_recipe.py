@@ -119,6 +119,18 @@ def test_surprising_rows_are_drawn_more_often():
         assert counts[3] == 0
 
 
+def test_unknown_rows_are_never_drawn_however_large_the_ring():
+    """Sums of 200,000 shares in single precision would leave room between the rows."""
+    drawn_key, known_key, surprise_key = jax.random.split(jax.random.key(0), 3)
+    surprise = jax.random.exponential(surprise_key, (196, 1024))
+    ring = ring_of(row_fields(surprise=surprise, done=jnp.zeros((196, 1024), bool)))
+    ring = ring._replace(known=jax.random.bernoulli(known_key, 0.7, (196, 1024)))
+    for weight in (0.0, 0.5, 1.0):
+        drawn = replay.draw(ring, drawn_key, (2_000_000,), weight)
+        assert bool(ring.known.ravel()[drawn].all())
+        assert len(np.unique(drawn)) > 0.99 * int(ring.known.sum()) or weight == 1.0
+
+
 def test_the_reply_is_the_policy_of_the_next_row():
     """Lane 0 ends at its second row, lane 1 gives up at its third: neither has a reply behind that."""
     policy = jnp.arange(6, dtype=jnp.float16).reshape(3, 2, 1) / 8 + 0.125

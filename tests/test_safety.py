@@ -26,7 +26,7 @@ import pytest
 from jax.sharding import PartitionSpec as Spec
 
 import envs
-from agents import checkpoint, cli, learner, mesh, models, preflight, replay, tree_search
+from agents import checkpoint, cli, hosts, learner, mesh, models, preflight, replay, tree_search
 from agents.config import Config, preset
 from agents.iteration import make_iteration, start_run
 from agents.lines import Lines
@@ -100,6 +100,21 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path):
     assert same(checkpoint.load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
     assert same(checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.average)
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
+
+
+def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeypatch):
+    """The collective save of those who have would wait for ever."""
+    said: list[str] = []
+    saver = checkpoint.Saver(tmp_path, SMALL, said.append)
+    answers = iter(
+        [[[True], [True]], [[True], [False]]]
+    )  # of both: whether the last save has ended, whether there is room
+    monkeypatch.setattr(hosts, "gathered", lambda *numbers: np.array(next(answers)))
+    assert saver.start(parts[0](), minutes=1.0)
+    assert saver.poll()
+    assert saver.saved is None
+    assert "could not be saved: another process has no room for it" in said[-1]
+    assert not list(tmp_path.glob("resume/*"))
 
 
 def test_copies_are_not_the_buffers_that_training_writes_to(parts):
@@ -287,6 +302,9 @@ def test_an_update_that_is_not_finite_is_skipped(devices):
     ended, _ = mapped(start, jnp.stack([good[0], bad, bad]))
     assert (int(ended.updates), int(ended.skipped)) == (1, 2)
     assert all(np.isfinite(x).all() for x in jax.tree.leaves(ended))
+    # As many in a row as end a run are not forgotten in a good update before anybody looks.
+    ended, _ = mapped(start, jnp.stack([*[bad] * learner.MOST_SKIPPED, good[0]]))
+    assert (int(ended.updates), int(ended.skipped)) == (1, learner.MOST_SKIPPED)
 
 
 # The programs
@@ -492,6 +510,29 @@ def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path
     assert stop.value.code == 2
     assert "error: preflight: " in capsys.readouterr().err
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_a_run_that_is_asked_to_stop_does_not_wait_for_its_preflight(monkeypatch, tmp_path):
+    import train
+
+    over, left = threading.Event(), []
+    monkeypatch.setattr(preflight, "rehearse", lambda config: over.wait(300))
+    monkeypatch.setattr(os, "_exit", left.append)
+    iterate = train.iterate
+
+    def asked_at_once(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return iterate(*arguments)
+
+    monkeypatch.setattr(train, "iterate", asked_at_once)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=50", "--preflight", f"--out={tmp_path / 'run'}"])
+    train.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    over.set()
+    assert left == [0]
+    assert checkpoint.numbered(tmp_path / "run" / "resume") == [tmp_path / "run" / "resume" / "1"]
 
 
 def test_preflight_goes_before_long_runs():
