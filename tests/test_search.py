@@ -176,19 +176,36 @@ def random_positions(game, count, spread):
     return run()
 
 
-@pytest.mark.parametrize("spec", ["foq:rows=4,cols=5", "tictactoe"])
-@pytest.mark.parametrize("simulations", [7, 32])
-def test_our_loop_answers_as_mctx(spec, simulations):
+def random_orders(count):
+    """Positions of `order_game` after 0 to 2 moves, each with an order and a table of its own."""
+    rng, game = np.random.default_rng(2), order_game()
+    order, table = (jnp.asarray(rng.integers(0, 2, (count, n)), jnp.int8) for n in (4, 16))
+    states = jax.vmap(lambda s, o, t: s._replace(order=o, table=t))(random_positions(game, count, 3), order, table)
+    return game, states
+
+
+# With PUCT mctx decides equal scores by lot and ours by order: in tic-tac-toe and the game of `Order`, whose results
+# repeat, such scores are common.
+SAME = [("gumbel", "foq:rows=4,cols=5"), ("gumbel", "tictactoe"), ("gumbel", "order"), ("puct", "foq:rows=4,cols=5")]
+
+
+@pytest.mark.parametrize(("kind", "spec"), SAME)
+@pytest.mark.parametrize("simulations", [7, 32, 100])
+def test_our_loop_answers_as_mctx(kind, spec, simulations):
     """Same noise, same model: the same policy, and the same move wherever the margin is more than rounding."""
-    game = envs.make(spec)
-    states = random_positions(game, 64, game.max_plies * 2 // 3)
+    if spec == "order":
+        game, states = random_orders(64)
+    else:
+        game = envs.make(spec)
+        states = random_positions(game, 64, game.max_plies * 2 // 3)
     going = np.asarray(jax.vmap(game.mask)(states)).any(1)
     net = noisy_network(game.num_actions)
+    config = Config(num_simulations=simulations, search=kind)
     ours, reference = (
-        choose(game, net, Config(num_simulations=simulations, search_loop=loop), states, explore=True)
+        choose(game, net, dataclasses.replace(config, search_loop=loop), states, explore=kind == "gumbel")
         for loop in ("ours", "mctx")
     )
-    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-5)
+    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-4)
     np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
     np.testing.assert_array_equal(ours.action[going], reference.action[going])
     np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
