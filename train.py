@@ -114,6 +114,8 @@ def train(config: Config, resume: Path | None) -> None:
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
+    if resume and any(getattr(config, name) != getattr(about["config"], name) for name in ("iterations", "minutes")):
+        report.say(f"another budget: {progress:.0%} of it is used, and the learning rate goes on from there")
     built = False
     try:
         programs = build(game, net, config, devices, report)
