@@ -31,7 +31,7 @@ COMMON = Config(
 )  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "gumbel": {"env": "foq:rows=4,cols=4", "tree": "slots", "proofs": True},
-    "puct": {"env": "tictactoe", "search": "puct", "leaf_symmetry": "random", "root_symmetry": "random"},
+    "puct": {"env": "tictactoe", "search": "puct", "leaf_symmetry": "random", "root_symmetry": "random", "resign": 0.3},
 }
 
 

@@ -84,17 +84,17 @@ def test_a_generation_fills_the_replay_and_is_learnt():
     run = jax.jit(start, out_shardings=places)()
     play = jax.jit(generations.make_play(GAME, net, CONFIG, devices))
     learn = jax.jit(generations.make_learn(GAME, net, CONFIG, devices))
-    losses = []
+    losses, rows = [], 0.0
     for _ in range(3):
         run, played, ended = play(run)
         run, learnt = learn(run, 0.5)
         losses.append(float(learnt.validation_loss))
+        rows += float(played.replay_rows)
         assert int(played.games) == 4000
         share = float(played.replay_rows / (played.game_length * played.games))
         assert share == pytest.approx(0.9, abs=0.01)  # a tenth is held out
         assert ended.moves.shape == (2000, 9) and bool(ended.there.all())
     assert losses[0] < float(learnt.value_baseline) + 0.1
-    updates = 5 * float(played.replay_rows) / 64 * 3
-    assert int(run.learning.updates) == pytest.approx(updates, rel=0.1)
+    assert int(run.learning.updates) == pytest.approx(5 * rows / 64, rel=0.1)  # five times through each generation
     assert int(learnt.skipped_updates) == 0 and int(run.iteration) == 3
     assert isinstance(run, iteration.Run)
