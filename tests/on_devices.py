@@ -31,7 +31,14 @@ COMMON = Config(
 )  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
     "gumbel": {"env": "foq:rows=4,cols=4", "tree": "slots", "proofs": True},
-    "puct": {"env": "tictactoe", "search": "puct", "leaf_symmetry": "random", "root_symmetry": "random", "resign": 0.3},
+    "puct": {
+        "env": "tictactoe",
+        "search": "puct",
+        "leaf_symmetry": "random",
+        "root_symmetry": "random",
+        "resign": 0.3,
+        "resign_errors": 1.0,
+    },  # with so few simulations giving up is often wrong
 }
 
 
