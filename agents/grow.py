@@ -1,5 +1,5 @@
-"""A larger network that begins with the outputs of a smaller one (Chen, Goodfellow and Shlens 2016, "Net2Net:
-accelerating learning via knowledge transfer")."""
+"""A network that begins with what another one knows: a larger one with the same outputs (Chen, Goodfellow and Shlens
+2016, "Net2Net: accelerating learning via knowledge transfer"), or one for another size of board."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agents.network import VALUE_CHANNELS
 from envs.game import Array
 
 UNEVEN = 0.5  # how far the shares of a channel's copies are from even ones, from 0 to 1
@@ -46,6 +47,35 @@ def grow(weights: Any, fresh: Any, channels: tuple[int, int], key: Array) -> Any
         return grown * (share / listened[..., of[-2], :])
 
     return jax.tree_util.tree_map_with_path(leaf, fresh)
+
+
+def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, int]]) -> Any:
+    """Weights for another size of board. Convolutions, pooling and heads over cells suit any; the value's layer that
+    knows the cells by their places is stretched like a picture. The outputs are a start, no more: edges are elsewhere.
+
+    Args:
+        weights: of the network for the first board.
+        fresh: of the same network for the second one, as its `init` gives them.
+        boards: rows and columns of both.
+
+    Raises:
+        ValueError: another layer has other shapes, which thus suits one size of board, or one game, only.
+    """
+    before, after = (rows * columns * VALUE_CHANNELS for rows, columns in boards)
+
+    def leaf(where: Any, x: Array, wanted: Array) -> Array:
+        x = jnp.asarray(x)
+        if x.shape == wanted.shape:
+            return x
+        shared = x.shape[0] - before
+        if x.ndim != 2 or wanted.shape != (shared + after, x.shape[1]):
+            name = jax.tree_util.keystr(where, simple=True, separator="/")
+            raise ValueError(f"{name} is of {list(x.shape)} there, of {list(wanted.shape)} here")
+        cells = x[shared:].reshape(*boards[0], VALUE_CHANNELS, -1)
+        cells = jax.image.resize(cells, (*boards[1], *cells.shape[2:]), "linear") * (before / after)
+        return jnp.concatenate([x[:shared], cells.reshape(after, -1)])
+
+    return jax.tree_util.tree_map_with_path(leaf, weights, fresh)
 
 
 def copies(size: int, wide: int, channels: tuple[int, int]) -> np.ndarray:

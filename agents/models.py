@@ -16,7 +16,7 @@ import envs
 from agents import checkpoint
 from agents.checkpoint import CheckpointError
 from agents.config import Config
-from agents.grow import grow
+from agents.grow import grow, resize
 from agents.network import Network, make_network
 from envs.game import Game
 
@@ -62,7 +62,7 @@ def load(path: Path, config: Config) -> Any:
     if not (path / FILE).is_file():
         return checkpoint.load_network(path, config)
     stored = _read(path)
-    shapes = jax.eval_shape(make_network(envs.make(config.env), config).init, jax.random.key(0))
+    shapes = _fresh(config.env, config)
 
     def leaf(where: Any, wanted: Any) -> np.ndarray:
         name = jax.tree_util.keystr(where)
@@ -80,26 +80,41 @@ def sizes(path: Path) -> dict[str, Any]:
 
 
 def begin_with(net: Network, config: Config) -> Network:
-    """The network of `config`, begun with the weights of `config.weights` in place of random ones, grown where the
-    network is to have more channels or blocks than those are for.
+    """The network of `config`, begun with the weights of `config.weights` in place of random ones; grown where the
+    network is to have more channels or blocks than those are for, and stretched where the board has another size.
 
     Raises:
         CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
     """
     path = find(Path(config.weights))
     its = about(path)["config"]
-    if its.env != config.env:
+    if its.env.split(":")[0] != config.env.split(":")[0]:
         raise CheckpointError(f"--weights: {path} is a network for {its.env}, not for {config.env}")
-    weights = load(path, its)
-    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
-    wanted = jax.eval_shape(make_network(envs.make(config.env), small).init, jax.random.key(0))
     grows = config.channels >= its.channels and config.blocks >= its.blocks
     grows &= config.blocks == its.blocks or config.network == "resnet"  # of the others new blocks change the outputs
-    if jax.tree.map(np.shape, weights) != jax.tree.map(np.shape, wanted) or not grows:
+    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
+    weights, known = load(path, its), _fresh(its.env, its)
+    if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, _fresh(its.env, small)) or not grows:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
         raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
+    wanted, boards = _fresh(config.env, small), (_board(its.env), _board(config.env))
+    try:
+        weights = resize(weights, wanted, boards)
+    except ValueError as error:
+        raise CheckpointError(f"--weights: {path} is for {its.env}: {error}") from error
     channels = its.channels, config.channels
     return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
+
+
+def _fresh(env: str, config: Config) -> Any:
+    """Shapes of the weights of `config` for a game."""
+    return jax.eval_shape(make_network(envs.make(env), config).init, jax.random.key(0))
+
+
+def _board(env: str) -> tuple[int, int]:
+    game = envs.make(env)
+    rows, columns, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
+    return rows, columns
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

@@ -128,6 +128,7 @@ def pooled(x: Array) -> Array:
 
 
 SLIDING = 4  # channels for each of the eight directions of `Slides`
+VALUE_CHANNELS = 4  # of every cell, for the value: the only layer that tells cells apart by where they are
 
 
 def beside(x: Array, columns: int) -> Array:
@@ -289,7 +290,7 @@ class PolicyValue(nn.Module):
 
     def value(self, x: Array) -> Array:
         if x.ndim == 4:
-            cells = nn.relu(nn.Dense(4)(x)).reshape(len(x), -1)
+            cells = nn.relu(nn.Dense(VALUE_CHANNELS)(x)).reshape(len(x), -1)
             x = jnp.concatenate([pooled(x), cells], axis=-1)
         x = nn.relu(nn.Dense(64)(x))
         outputs = 1 if self.num_players == 2 else self.num_players

@@ -96,8 +96,10 @@ def test_a_run_begins_with_the_network_of_another(folders):
     ):
         with pytest.raises(CheckpointError, match=f"network of {named}"):
             begin(dataclasses.replace(config, **other))
-    with pytest.raises(CheckpointError, match=r"is a network for foq:rows=4,cols=5, not for foq:rows=5,cols=4"):
-        begin(dataclasses.replace(config, env="foq:rows=5,cols=4"))
+    with pytest.raises(CheckpointError, match=r"is a network for foq:rows=4,cols=5, not for go:size=5"):
+        begin(dataclasses.replace(config, env="go:size=5"))
+    with pytest.raises(CheckpointError, match=r"is for foq:rows=4,cols=5: params/Conv_0/kernel is of"):
+        begin(dataclasses.replace(config, env="foq:rows=4,cols=5,planes=article"))
     assert models.sizes(folders[1])["channels"] == 8
 
 
@@ -111,6 +113,17 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
     planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
     before = make_network(game, small).apply(models.load(folders[1], small), planes)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
+
+
+def test_a_run_begins_with_the_network_of_another_board(folders):
+    config = dataclasses.replace(models.about(folders[1])["config"], weights=str(folders[1]), env="foq:rows=6,cols=7")
+    game = envs.make(config.env)
+    larger = dataclasses.replace(config, channels=16)
+    for wanted in (config, larger):
+        net = models.begin_with(make_network(game, wanted), wanted)
+        logits, value = net.apply(start_run(game, net, wanted).learning.weights, game.observe(game.init())[None])
+        assert logits.shape == (1, game.num_actions)
+        assert np.isfinite(value).all()
 
 
 def test_what_half_precision_cannot_hold_is_refused(folders, tmp_path, monkeypatch):
