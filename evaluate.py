@@ -235,10 +235,12 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
     if HUMAN in (a.name, b.name):
         console.print(words, highlight=False)
         results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
-        tell = lambda done, lane: console.print(
-            f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves", highlight=False
-        )
-        return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
+
+        def show(done: int, lane: host_match.Lane) -> None:
+            said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
+            console.print("", text.coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
+
+        return host_match.play_match(game, a, b, timeout=timeout, tell=show, **options)
     with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True) as bar:
         task = bar.add_task(words, total=options["games"])
         tell = lambda done, lane: bar.update(task, completed=done)

@@ -295,15 +295,25 @@ def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
     return float(told[0, 0]), bool(told[:, 1].any())
 
 
+def leave(code: int) -> None:
+    """Ends the program at once where the preflight still goes on, as in a run that was asked to stop: what compiles
+    there may take minutes more, and a thread that does so does not survive the end of Python."""
+    if any(thread.name == REHEARSAL for thread in threading.enumerate()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
 def main() -> None:
-    with hosts.together(), cli.errors():
-        cli.keep_compiled()
-        config, resume = cli.training(sys.argv[1:])
-        train(config, resume)
-        if any(thread.name == REHEARSAL for thread in threading.enumerate()):
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(0)  # of a run that was asked to stop; what compiles there may take minutes more
+    try:
+        with hosts.together(), cli.errors():
+            cli.keep_compiled()
+            config, resume = cli.training(sys.argv[1:])
+            train(config, resume)
+    except SystemExit as end:
+        leave(end.code if isinstance(end.code, int) else 0)
+        raise
+    leave(0)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,15 @@ def fail(message: Any) -> NoReturn:
 
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
-    """Turns errors of use (ValueError, OSError) into one line; anything else is a bug and keeps its traceback."""
+    """Turns errors of use (ValueError, OSError) into one line, and Ctrl-C into exit code 130; anything else is a bug
+    and keeps its traceback."""
     try:
         yield
     except (ValueError, OSError) as error:
         fail(error)
+    except KeyboardInterrupt:
+        print(file=sys.stderr)  # the prompt of the shell begins on a line of its own
+        raise SystemExit(130) from None
 
 
 def keep_compiled() -> None:

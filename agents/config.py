@@ -43,8 +43,8 @@ class Config:
 
     weights: str = ""
     """Folder of a run or model whose network the run begins with, in place of a random one; its sizes are then the
-    defaults here, and with more --channels or --blocks it grows, see agents/grow.py. Take a smaller --learning_rate
-    than for a new one: 1e-3, say."""
+    defaults here, and with more --channels or --blocks it grows, see agents/grow.py. The board may have another size.
+    Take a smaller --learning_rate than for a new one: 1e-3, say, or 3e-3 where it has to learn another board."""
     recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
     """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning
     altogether, see agents/generations.py."""

@@ -15,6 +15,8 @@ import jax
 
 from envs.game import Array
 
+APART = 2**31 - 1  # for `fold_in`: a number that no lane, split, iteration or simulation has
+
 
 def of_lanes(key: Array, lanes: Array) -> Array:
     """Keys [B] for the lanes of those numbers, int32[B], from one key."""

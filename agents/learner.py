@@ -190,10 +190,10 @@ def make_update(net: Network, config: Config) -> Update:
         average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.average, weights)
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
         finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
-        made = Learning(weights, average, optimiser_state, learning.updates + 1, jnp.int32(0))
-        skipped = learning._replace(skipped=learning.skipped + 1)
         # So many in a row end the run, though the host only looks when the iteration is over.
-        made = made._replace(skipped=jnp.where(learning.skipped >= MOST_SKIPPED, learning.skipped, made.skipped))
+        in_a_row = jnp.where(learning.skipped >= MOST_SKIPPED, learning.skipped, 0)
+        made = Learning(weights, average, optimiser_state, learning.updates + 1, in_a_row)
+        skipped = learning._replace(skipped=learning.skipped + 1)
         losses = jax.tree.map(lambda x: jnp.where(finite, x, jnp.nan), losses)
         learning = jax.tree.map(lambda x, y: jnp.where(finite, x, y), made, skipped)
         return learning, losses._replace(skipped_updates=1.0 - finite)

@@ -81,8 +81,6 @@ def tree_slots(game: Game, config: Config) -> int | None:
     return slots if config.tree == "slots" or worth_it else None
 
 
-PLANTING = 2**31 - 1  # a number that no split and no simulation folds into a key
-
 # Plies from which an urge counts: the author of EvoPawness left the openings alone.
 URGENT_FROM = 50
 
@@ -188,7 +186,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool):
     forest = make_forest(game, net, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
-        tree = forest.plant(weights, keys.fold_in(key, PLANTING), states, config.num_simulations + 1)
+        tree = forest.plant(weights, keys.fold_in(key, keys.APART), states, config.num_simulations + 1)
         edge, policy, tree = forest.think(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
         codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], edges.logits.shape)

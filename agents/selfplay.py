@@ -119,16 +119,13 @@ def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
     )
 
 
-AGAIN = 2**31 - 1  # a number that no split folds into a key
-
-
 def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -> Lanes:
     """Puts a new game in every lane that is `done`, bool[B], see `new_games`; with `restart_share` some begin where the
     network erred, and every time the error counts half as much, so that worse ones take its place."""
     fresh = new_games(game, key, done.shape[0], config)
     if lanes.misjudged is not None:
         place = lanes.misjudged
-        again = keys.draw(jax.random.uniform, keys.fold_in(key, AGAIN), done.shape) < config.restart_share
+        again = keys.draw(jax.random.uniform, keys.fold_in(key, keys.APART), done.shape) < config.restart_share
         again &= done & (place.error > WORTH_ANOTHER_GAME)
         place = place._replace(error=jnp.where(again, place.error / 2, place.error))
         opening = place.plies.astype(jnp.int16)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -162,10 +163,28 @@ def test_somebody_at_the_terminal_plays_a_match():
     assert (result["a"], result["games"]) == ("human", 2)
     assert "nonsense" in done.stderr
     assert "game 2 of 2: " in done.stderr
+    assert done.stderr.split("game 1 of 2: ")[0].splitlines()[-2:][0].split() == [
+        "a",
+        "b",
+        "c",
+    ]  # below the final board
     done = evaluate("human", "random", "--env=tictactoe", text="a1\n")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("the input ended before the match did")
     assert "Traceback" not in done.stderr
+
+
+def test_ctrl_c_ends_a_match_without_a_traceback():
+    command = [sys.executable, "evaluate.py", "match", "human", "random", "--env=tictactoe"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
+    said = ""
+    while not said.endswith("your move as player 1>"):
+        said += process.stderr.read(1)
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    output, errors = process.communicate(timeout=60)
+    assert (process.returncode, output, errors.strip()) == (130, "", "")
 
 
 def test_a_search_by_the_clock_plays_a_match():

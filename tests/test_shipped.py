@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).parents[1]
         ("tictactoe", "tictactoe_solved.jsonl.gz", 0, 1.0),
         ("sum_to_100", "sum_to_100_solved.jsonl", 0, 1.0),
         ("connect_four", "connect_four_solved.jsonl.gz", 0, 0.88),  # its card has 90.4 %
+        ("connect_four", "connect_four_unfiltered_solved.jsonl.gz", 0, 0.94),  # 96.4 %
         ("foq", "foq_solved.jsonl.gz", 0, 0.75),
         ("foq", "foq_solved.jsonl.gz", 32, 0.85),  # the card has 80.0 and 91.2 %
         ("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.57),  # 62.1 %

@@ -235,6 +235,16 @@ def test_review_finds_the_mistake(client):
     assert all(value is not None for value in session["values"])
 
 
+@pytest.mark.parametrize("ply", ["-1", "5", "1.5", "two", ""])
+def test_a_ply_that_is_not_there_is_refused_in_one_line(client, ply):
+    session = ask(client, begin(client, players=PEOPLE), "move", action="b2")
+    where = f"/api/sessions/{session['id']}/past"
+    assert client.get(where, params={"version": session["version"], "ply": "1"}).json()["last"]
+    reply = client.get(where, params={"version": session["version"], "ply": ply})
+    assert reply.status_code == 400
+    assert "from 0 to 1" in reply.json()["error"]
+
+
 def test_a_saved_game_comes_back_and_a_position_too(client):
     session = begin(client, players=PEOPLE)
     for action in ("b2", "a1", "c3"):
@@ -504,6 +514,20 @@ def test_a_run_is_played_with_its_newest_network(tmp_path, monkeypatch):
     assert min(jax.tree.leaves(apart)) > 0.9
     (tmp_path / models.FILE).write_bytes(b"")
     assert thinker_file.renewed(engine) is engine
+
+
+def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):
+    """A position of another game breaks one answer; the next one in the queue is given."""
+    game, left = envs.make("tictactoe"), queue.SimpleQueue()
+    busy = threading.Event()
+    make = lambda s, done: Job(game, "random", s, 0, 8, 60.0, done)
+    thinker.submit(make(game.init(), lambda job: busy.wait(60)))  # while the others queue up
+    broken, sound = (thinker.submit(make(s, left.put)) for s in (envs.make("foq").init(), game.init()))
+    busy.set()
+    assert left.get(timeout=60) is broken
+    assert left.get(timeout=60) is sound
+    assert broken.error and not sound.error
+    assert bool(game.mask(game.init())[sound.choice])
 
 
 def test_a_failing_search_is_told_and_others_go_on(house):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 from sgfmill import sgf
 from sgfmill.sgf import Tree_node
 
@@ -119,6 +120,17 @@ def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | No
     for player, action in moves:
         file.extend_main_sequence().set_move(COLOURS[player], None if action == size * size else place(action))
     return file.serialise().decode()
+
+
+def of_game(game: Game, states: list[Any], actions: list[int]) -> str:
+    """The text of a game by its positions and the actions between them, with its result once it is over.
+
+    Raises:
+        ValueError: a game other than Go.
+    """
+    moves = [(int(game.player(state)), action) for state, action in zip(states, actions, strict=False)]
+    over = game.name.startswith("go:") and not np.asarray(game.mask(states[-1])).any()
+    return write(game, states[0], moves, score(states[-1], game.to_record(states[-1])["komi"]) if over else None)
 
 
 def score(state: Any, komi: float) -> str:

@@ -196,11 +196,7 @@ def save(sitting: Sitting, arguments: list[str]) -> None:
     """FILE: writes the game; for Go a name that ends in .sgf gives SGF"""
     path = _file(arguments)
     if path.suffix == ".sgf":
-        players = [int(sitting.game.player(state)) for state in sitting.states]
-        moves = list(zip(players, sitting.actions, strict=False))
-        komi = sitting.game.to_record(sitting.state).get("komi", 0)
-        result = _sgf().score(sitting.state, komi) if sitting.over and sitting.game.name.startswith("go:") else None
-        text = _sgf().write(sitting.game, sitting.states[0], moves, result)
+        text = _sgf().of_game(sitting.game, sitting.states, sitting.actions)
     else:
         text = saved.to_file(sitting.game, sitting.states, sitting.actions)
     saved.write(path, text)
@@ -336,8 +332,4 @@ def serve(options: Options) -> None:
     sitting = Sitting(dataclasses.replace(options, env=game.name), game, console)
     whom = "two people" if sitting.mover is None else f"against {sitting.name}"
     console.print(f"{game.name}, {whom}; 'help' lists the commands", soft_wrap=True)
-    try:
-        run(sitting)
-    except KeyboardInterrupt:
-        print()
-        raise SystemExit(130) from None
+    run(sitting)

@@ -273,10 +273,11 @@ class Worker:
         try:
             left = work(jobs)
         except Exception as error:  # one player's trouble is not that of the others
-            self._fail(jobs, error)
+            failed = len(jobs) if searches(self.player) else 1  # which are in one batch, or one after the other
+            self._fail(jobs[:failed], error)
             if self.group is not None:
                 self.group.clear()
-            return []
+            return jobs[failed:]
         self.ready()
         return left
 
