@@ -237,6 +237,7 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
         results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
 
         def show(done: int, lane: host_match.Lane) -> None:
+            assert lane.score is not None
             said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
             console.print("", text.coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
 

@@ -166,7 +166,8 @@ class Config:
     """Weight of the squared value error beside the policy's cross entropy."""
     future_weight: float = 0.0
     """Weight of an auxiliary loss: which player will make each move, if any, in the rest of the game. Needs no
-    knowledge of the game and teaches where play is going to go, as ownership does in Go (Wu 2019, section 3.5)."""
+    knowledge of the game and teaches where play is going to go. Of games that tell whose each cell is in the end
+    (`Game.owners`: Go and Othello) that is learnt in its place, the ownership of Wu 2019, section 3.5."""
     reply_weight: float = 0.0
     """Weight of another auxiliary loss: the policy of the search at the next move (Wu 2019, section 3.4)."""
     surprise_weight: float = 0.0

@@ -45,8 +45,8 @@ class Losses(NamedTuple):
 
 def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Array, tuple[Losses, Any]]:
     """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
-    `future_weight` also the cross entropy of who makes each move in the rest of the game, where that is known, and with
-    `reply_weight` that of the next move."""
+    `future_weight` also the cross entropy of who makes each move in the rest of the game, or owns its cell in the end,
+    where that is known, and with `reply_weight` that of the next move."""
     heads, weights = net.train(weights, batch.planes)
     policy_loss, policy_entropy, target_entropy = imitation(heads.policy, batch.actions, batch.policy)
     value_loss = jnp.square(heads.value - batch.value).mean()

@@ -29,8 +29,8 @@ class Heads(NamedTuple):
     policy: Array  # logits float32[B, A] in the mover's frame
     value: Array  # float32[B], or with more than two players [B, n]
     future: Array | None
-    """Logits float32[B, A, n + 1] of which player makes each move next, by seat from the mover on, the last for nobody;
-    with `future_weight`."""
+    """Logits float32[B, A, n + 1] of which player makes each move next, or owns its cell in the end, by seat from the
+    mover on, the last for nobody; with `future_weight`."""
     reply: Array | None  # logits float32[B, A] of the next move, in the frame of who makes it; with `reply_weight`
 
 

@@ -49,7 +49,7 @@ def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
     cursor = (replay.cursor + added) % length
     # Oldest first. Rows never written have no `done`, so they stay unknown but where a finished game follows them.
     order = (cursor + jnp.arange(length)) % length
-    scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None))
+    scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None, owners=None))
     result, known = outcomes(scalars, 1.0)
     target, _ = outcomes(scalars, value_lambda)
     back = jnp.argsort(order)
@@ -62,7 +62,7 @@ class Batch(NamedTuple):
     actions: Array  # int32[M, K], -1 in empty slots
     policy: Array  # float32[M, K]
     value: Array  # float32[M] for the mover, or with more than two players [M, n] by seat: target of the value head
-    future: Array | None = None  # int8[M, A], see `future_moves`
+    future: Array | None = None  # int8[M, A], see `future_moves` and `owners_in_the_end`
     reply_actions: Array | None = None  # int32[M, K], legal codes of the row that followed, -1 in empty slots
     reply: Array | None = None  # float32[M, K], its policy; all 0 where the game ended or nothing was learnt there
 
@@ -94,6 +94,28 @@ def future_moves(game: Game, replay: Replay, index: Array) -> Array:
     goes_on = lambda carry: carry[2].any() & (carry[0] < length)
     _, first, _, known = jax.lax.while_loop(goes_on, ply, (jnp.int32(0), nobody, everyone, everyone))
     return jnp.where(known[:, None] | (first < n), first, -1).astype(jnp.int8)
+
+
+def owners_in_the_end(game: Game, replay: Replay, index: Array) -> Array:
+    """Whose each action's cell is once the game of the row `index` is over, int8[M, A] of seats, codes and unknowns as
+    in `future_moves`."""
+    length, lanes = replay.known.shape
+    rows, lane, start = replay.rows, index % lanes, index // lanes
+    assert rows.owners is not None
+
+    def ply(carry):
+        h, t, goes_on = carry
+        t = jnp.where(goes_on, (t + 1) % length, t)
+        return h + 1, t, goes_on & ~rows.done[t, lane]
+
+    unfinished = lambda carry: carry[2].any() & (carry[0] < length)
+    _, end, _ = jax.lax.while_loop(unfinished, ply, (jnp.int32(0), start, ~rows.done[start, lane]))
+    n, mover = game.num_players, rows.player[start, lane].astype(jnp.int32)[:, None]
+    owner = rows.owners[end, lane].astype(jnp.int32)
+    if game.to_view is not None:
+        owner = jnp.take_along_axis(owner, jnp.asarray(np.argsort(game.to_view, axis=1))[mover[:, 0]], axis=1)
+    seats = jnp.where(owner < n, (owner - mover) % n, n)
+    return jnp.where(rows.resigned[end, lane][:, None], -1, seats).astype(jnp.int8)
 
 
 def following(replay: Replay, index: Array) -> tuple[Array, Array]:
@@ -144,7 +166,8 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
         value=value[:, 0] if game.num_players == 2 else value,
     )
     if config.future_weight:
-        batch = batch._replace(future=turns.of_actions(future_moves(game, replay, index)))
+        known = future_moves if game.owners is None else owners_in_the_end
+        batch = batch._replace(future=turns.of_actions(known(game, replay, index)))
     if config.reply_weight:
         codes, policy = following(replay, index)
         batch = batch._replace(reply_actions=turns.codes(codes), reply=policy)

@@ -64,6 +64,7 @@ class Row(NamedTuple):
     done: Array  # bool[], the game ended here
     rewards: Array  # float32[n], result of the game where `done`, else 0
     plies: Array  # int16[], moves made before this one
+    owners: Array | None = None  # int8[A], whose each cell is where `done`; with `future_weight`, of games that tell it
 
 
 def where_lanes(condition: Array, new: Any, old: Any) -> Any:
@@ -221,6 +222,7 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
             done=done,
             rewards=jnp.where(resigned[:, None], lost, jax.vmap(game.rewards)(moved)),
             plies=lanes.plies.astype(jnp.int16),
+            owners=jax.vmap(game.owners)(moved) if game.owners and config.future_weight else None,
         )
         lanes = watch(lanes, found, player, row)
         lanes = advance(lanes, found.action, moved, jnp.ones_like(done))

@@ -253,6 +253,9 @@ def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
     if (evaluate := game.evaluate) is not None:
         value = jax.eval_shape(lambda: evaluate(game.init()))
         assert (value.dtype, value.shape) == (np.float32, ())
+    if (owners := game.owners) is not None:
+        owner = jax.eval_shape(lambda: owners(game.init()))
+        assert (owner.dtype, owner.shape) == (np.int8, (game.num_actions,))
 
 
 # Compilation
@@ -407,6 +410,19 @@ def hand_made_value_is_bounded_and_exact_at_the_end(bench: Bench) -> None:
     if bench.game.evaluate is not None:
         mine = np.take_along_axis(facts.rewards, facts.player[:, None], 1)[:, 0]
         np.testing.assert_allclose(facts.evaluate[facts.over], mine[facts.over])
+
+
+@rule
+def cells_belong_to_players_or_nobody_and_turn_with_the_board(bench: Bench) -> None:
+    game = bench.game
+    if game.owners is None:
+        return
+    owners = jax.jit(jax.vmap(game.owners))
+    plain = np.asarray(owners(bench.sample))
+    assert plain.min() >= 0 and plain.max() <= game.num_players
+    for symmetry in game.symmetries:
+        turned = np.asarray(owners(jax.vmap(symmetry.state)(bench.sample)))
+        np.testing.assert_array_equal(turned[:, symmetry.actions], plain, symmetry.name)
 
 
 # Symmetries

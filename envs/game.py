@@ -63,6 +63,7 @@ class Game:
     actions_per_cell: int = 1  # k where codes are k * cell + kind, cells in the rows of `observe`, and perhaps a pass
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
     urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
+    owners: Callable[[State], Array] | None = None  # int8[A], whose each cell is once the game is over, n for nobody's
     settled: Callable[[State], Array] | None = None  # float32[], the mover's result where theory knows it, else NaN
     essence: Callable[[State], State] | None = None  # without what the mover's result does not depend on, see below
     remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
@@ -165,7 +166,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         frames = earlier + [earlier[-1] if earlier else game.remember(now)] * (length - 1 - len(earlier))
         return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
 
-    evaluate, urge, settled = game.evaluate, game.urge, game.settled
+    evaluate, urge, owners, settled = game.evaluate, game.urge, game.owners, game.settled
     return dataclasses.replace(
         game,
         init=lambda key=None: begin(game.init(key)),
@@ -182,6 +183,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         svg=lambda s: game.svg(s.now),
         evaluate=None if evaluate is None else lambda s: evaluate(s.now),
         urge=None if urge is None else lambda s: urge(s.now),
+        owners=None if owners is None else lambda s: owners(s.now),
         settled=None if settled is None else lambda s: settled(s.now),
         essence=essence,
         to_record=to_record,

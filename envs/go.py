@@ -318,11 +318,12 @@ def _hashes(moves: Array, plies: Array, size: int) -> Array:
 
 def area(s: State) -> Array:
     """int32[2]: points of Black and of White, stones and the empty regions that only one colour touches."""
-    return _area(s.stones)
+    return _count(_territory(s.stones))
 
 
-def _area(stones: Array) -> Array:
-    """Both colours spread over the empty points; what only one of them reaches is its own. No stones cost no time."""
+def _territory(stones: Array) -> Array:
+    """uint32[2, n]: the points of Black and of White. Both colours spread over the empty points; what only one of them
+    reaches is its own. No stones cost no time."""
     empty = _empty(stones)
 
     def spread(reached):
@@ -332,12 +333,23 @@ def _area(stones: Array) -> Array:
 
     start = jnp.zeros_like(stones), stones
     reached = jax.lax.while_loop(lambda x: (x[0] != x[1]).any(), lambda x: (x[1], spread(x[1])), start)[1]
-    return _count(reached & ~reached[::-1])
+    return reached & ~reached[::-1]
+
+
+def _counted(s: State) -> Array:
+    """uint32[2, n]: the stones that count; in a batch, the work of the games that are over."""
+    return jnp.where(over(s), s.stones, 0)
+
+
+def owners(s: State) -> Array:
+    """int8[A]: whose area each point is in once the game is over; 2 for nobody's, and for the pass."""
+    black, white = _board(_territory(_counted(s))).reshape(2, -1)
+    return jnp.pad(jnp.where(black, 0, jnp.where(white, 1, 2)), (0, 1), constant_values=2).astype(jnp.int8)
 
 
 def rewards(s: State, komi: float = 7.5) -> Array:
     """float32[2]: the larger area wins, White's with `komi` points more; equal ones draw."""
-    black, white = _area(jnp.where(over(s), s.stones, 0))  # in a batch, the work of the games that are over
+    black, white = _count(_territory(_counted(s)))
     low, high = (int(np.clip(x, -s.chain.size - 1, s.chain.size + 1)) for x in (np.floor(komi), np.ceil(komi)))
     result = (black - white > low).astype(jnp.float32) - (black - white < high)
     counted = jnp.where(over(s), jnp.stack([result, -result]), 0.0)
@@ -740,5 +752,6 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
         label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",
         remember=remember,
+        owners=owners,
     )
     return game if history == 1 else with_history(game, history, _observe_history)

@@ -158,6 +158,12 @@ def rewards(s: State) -> Array:
     return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), jnp.where(over(s), by_discs, 0.0))
 
 
+def owners(s: State) -> Array:
+    """int8[65]: whose disc lies on each square once the game is over; 2 for an empty one, and for the pass."""
+    discs = jnp.where(_unpack(s.mine), s.to_move, jnp.where(_unpack(s.others), 1 - s.to_move, 2)).ravel()
+    return jnp.pad(jnp.where(over(s), discs, 2), (0, 1), constant_values=2).astype(jnp.int8)
+
+
 def board(s: State) -> Array:
     """int8[8, 8]: 1 black, -1 white, 0 empty."""
     mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
@@ -292,6 +298,7 @@ def make() -> Game:
         move=move,
         mask=mask,
         over=over,
+        owners=owners,
         player=player,
         rewards=rewards,
         observe=observe,

@@ -85,14 +85,18 @@ class PlainGo:
         self.moves.append(move)
         self.turn = -self.turn
 
-    def area(self) -> list[int]:
-        points = [self.board.count(1), self.board.count(-1)]
+    def owners(self) -> list[int]:
+        """0 Black, 1 White, 2 nobody."""
+        owners = [{1: 0, -1: 1, 0: 2}[stone] for stone in self.board]
         for p in range(self.size**2):
             if self.board[p] == 0:
                 colours = {self.board[q] for q in self.region(self.board, p)[1]}
                 if len(colours) == 1:
-                    points[0 if colours == {1} else 1] += 1
-        return points
+                    owners[p] = 0 if colours == {1} else 1
+        return owners
+
+    def area(self) -> list[int]:
+        return [self.owners().count(player) for player in range(2)]
 
 
 def cells(stones) -> np.ndarray:
@@ -168,7 +172,8 @@ def test_recorded_games_are_reproduced(golden, size, ko, count):
 
 @functools.lru_cache
 def random_games(size: int, ko: str, lanes: int):
-    """Numpy arrays [lane, ply] of states, legal moves, moves and areas, up to the cap; passes are rarer than plays."""
+    """Numpy arrays [lane, ply] of states, legal moves, moves, areas, owners and rewards, up to the cap; passes are
+    rarer than plays."""
 
     @jax.jit
     @jax.vmap
@@ -178,7 +183,7 @@ def random_games(size: int, ko: str, lanes: int):
         def ply(s, key):
             legal = go.mask(s)
             action = jax.random.categorical(key, jnp.where(legal, odds, -jnp.inf))
-            return go.step(s, action), (s, legal, action, go.area(s), go.rewards(s, 0.5))
+            return go.step(s, action), (s, legal, action, go.area(s), go.owners(s), go.rewards(s, 0.5))
 
         return jax.lax.scan(ply, go.init(size, ko), jax.random.split(key, 2 * size * size + 1))[1]
 
@@ -187,7 +192,7 @@ def random_games(size: int, ko: str, lanes: int):
 
 @pytest.mark.parametrize(("size", "ko", "lanes"), [(5, "simple", 40), (5, "psk", 40), (8, "psk", 6)])
 def test_random_games_agree_with_a_plain_program(size, ko, lanes):
-    states, legal, actions, areas, rewards = random_games(size, ko, lanes)
+    states, legal, actions, areas, owners, rewards = random_games(size, ko, lanes)
     boards, atari = cells(states.stones), go_rows(states.atari)
     retakes = superkos = finished = 0
     for lane in range(lanes):
@@ -202,10 +207,12 @@ def test_random_games_agree_with_a_plain_program(size, ko, lanes):
                 check_chains(plain, states.chain[lane, t].ravel(), atari[lane, t])
             if plain.over():
                 black, white = plain.area()
+                assert owners[lane, t].tolist() == [*plain.owners(), 2]
                 assert rewards[lane, t].tolist() == ([1, -1] if black - white > 0.5 else [-1, 1])
                 finished += 1
                 break
             assert not rewards[lane, t].any()
+            assert (owners[lane, t] == 2).all()
             if ko == "psk":
                 simple = PlainGo(size, superko=False)
                 simple.boards, simple.moves, simple.turn = plain.boards, plain.moves, plain.turn

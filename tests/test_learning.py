@@ -100,6 +100,50 @@ def test_future_moves_by_hand():
     assert seen[0].tolist() == [1, 2, 2, 2, 2, 2, 2, 2, 0]
 
 
+def test_owners_by_hand():
+    """Lane 0: a game ends with its third row, another begins with the fourth. Lane 1: given up with the second row."""
+    game = dataclasses.replace(envs.make("tictactoe"), owners=lambda s: jnp.zeros(9, jnp.int8))
+    owners = jnp.full((4, 2, 9), 2, jnp.int8).at[2, 0, :4].set(jnp.array([0, 0, 1, 1], jnp.int8)).at[3, 0, 8].set(1)
+    player = jnp.array([[0, 0], [1, 1], [0, 0], [0, 1]], jnp.int8)
+    done = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)
+    resigned = jnp.zeros((4, 2), bool).at[1, 1].set(True)
+    fields = dict.fromkeys(selfplay.Row._fields, jnp.zeros((4, 2)))
+    rows = selfplay.Row(**fields | {"player": player, "done": done, "resigned": resigned, "owners": owners})
+    nobody = [2] * 5
+    expected = {
+        (0, 0): [0, 0, 1, 1, *nobody],
+        (1, 0): [1, 1, 0, 0, *nobody],
+        (2, 0): [0, 0, 1, 1, *nobody],
+        (3, 0): [*nobody, 2, 2, 2, 1],
+        (0, 1): [-1] * 9,
+        (1, 1): [-1] * 9,
+    }
+    for shift in (0, 3):  # the ring may begin anywhere
+        ring = jax.tree.map(lambda x, shift=shift: jnp.roll(x, shift, axis=0), rows)
+        known = jnp.ones((4, 2), bool)
+        filled = replay.Replay(ring, known, known, known, jnp.int32(shift))
+        index = jnp.array([(t + shift) % 4 * 2 + lane for t, lane in expected])
+        np.testing.assert_array_equal(replay.owners_in_the_end(game, filled, index), list(expected.values()))
+    view = dataclasses.replace(game, to_view=np.stack([np.arange(9), np.arange(9)[::-1]]))
+    seen = replay.owners_in_the_end(view, replay.Replay(rows, known, known, known, jnp.int32(0)), jnp.array([2]))
+    assert seen[0].tolist() == [*nobody, 0, 0, 1, 1]
+
+
+def test_of_othello_the_discs_in_the_end_are_learnt():
+    """After an iteration as long as a game, rows tell who has more discs, as the results do."""
+    game = envs.make("othello")
+    config = dataclasses.replace(SMALL, env=game.name, plies_per_iteration=120, num_simulations=2, future_weight=1.0)
+    net = make_network(game, config)
+    iterate = jax.jit(make_iteration(game, net, config, ONE))
+    run, _ = iterate(start_run(game, net, config), 0.0)
+    index = replay.draw(run.replay, jax.random.key(0), (64,))
+    batch = replay.sample(game, run.replay, index, config)
+    mine, others = ((np.asarray(batch.future) == seat).sum(-1) for seat in range(2))
+    np.testing.assert_array_equal(np.sign(mine - others), np.asarray(batch.value))
+    assert (mine + others > 40).all()
+    assert (np.asarray(batch.future)[:, 64] == 2).all()
+
+
 def test_games_are_given_up_but_for_those_played_out():
     """Every player moves to the first free square and despairs from ply 2 on: the first player then wins at ply 6."""
     game = envs.make("tictactoe")
