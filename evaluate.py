@@ -89,12 +89,12 @@ class Gate:
 
 @dataclasses.dataclass(frozen=True)
 class Ladder:
-    """Ratings of all networks of a run and of baselines: each network meets the two before it, the baselines meet the
-    first, the middle and the last of them. The first baseline has rating 0."""
+    """Ratings of the networks of a run and of baselines, who play in lockstep: each network meets the two before it,
+    the baselines meet the first, the middle and the last of them. The first baseline has rating 0."""
 
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
-    baselines: tuple[str, ...] = ("random", "uct:100")
+    baselines: tuple[str, ...] = ("random", "minimax:2", "uct:100")
     """Players beside the networks; the first one is the anchor."""
     games: int = 100
     """Games of every match."""
@@ -144,7 +144,8 @@ class Prove:
     moves: str = ""
     """Moves from there, by name: "d5 f4"."""
     network: str | None = None
-    """Folder of a network of this game that says where to look first: fewer positions, each of which takes longer."""
+    """Folder of a network of exactly this game that says where to look first: fewer positions, each of which takes
+    longer."""
     all_moves: bool = False
     """Also what every single move is worth, not only one that keeps the value."""
     minutes: float = 10.0
@@ -301,8 +302,9 @@ def kept(player: Player, positions: solved.Solved) -> float:
 
 
 def spread(found: list[Path], most: int) -> list[Path]:
-    """At most that many of the list, evenly, with the last one."""
-    return found[::-1][:: -(-len(found) // max(most, 1)) or 1][::-1]
+    """That many of the list, or all where there are fewer; evenly, with the last one."""
+    places = np.linspace(len(found) - 1, 0, min(most, len(found))).round().astype(int)
+    return [found[i] for i in sorted(places)]
 
 
 def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:

@@ -26,7 +26,7 @@ class Config:
     """Stop after this many iterations in all, those before a resume counted."""
     minutes: float | None = None
     """Stop after this much running time in all. The learning rate then follows the clock, so bit-for-bit repeatable
-    runs give --iterations instead. Without either, a run takes 28 minutes."""
+    runs give --iterations instead. Without either, a run takes 28 minutes, or 2 for tiny games."""
     out: str = ""
     """Folder of the run; by default runs/GAME-TIME."""
     checkpoint_minutes: float = 5.0

@@ -115,7 +115,7 @@ def new_figure(wide: bool = False):
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ValueError("the report needs matplotlib: pip install 'ripzero[plots]'") from error
+        raise ValueError("the report needs matplotlib: pip install -e '.[plots]'") from error
     figure = Figure(figsize=(9.6 if wide else 4.8, 2.7), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

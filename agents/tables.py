@@ -108,7 +108,7 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ValueError("--plot needs matplotlib: pip install 'ripzero[plots]'") from error
+        raise ValueError("--plot needs matplotlib: pip install -e '.[plots]'") from error
     networks = [row for row in rows if "games" in row]
     with_solved = "kept" in networks[-1]
     figure = Figure(figsize=(12 if with_solved else 7, 4.5), layout="constrained")

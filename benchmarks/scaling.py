@@ -158,8 +158,8 @@ class Machine:
 
 
 MACHINES = [
-    # Together 227 moves a second, as two cores measured 465 (docs/measurements.md); each on Ethernet of 10 Gbit/s.
-    Machine("CPU core", 3.2e-3, 0.4e-3, 512, 64, 4, 3.0, 88_905, 1.25e9, 50e-6),
+    # Together 227 moves a second, half of what two cores made on 2026-11-21; each on Ethernet of 10 Gbit/s.
+    Machine("CPU core", 3.2e-3, 0.4e-3, 512, 64, 4, 3.0, 95_274, 1.25e9, 50e-6),
     # Assumed, not measured: 10,000 moves and 100,000 rows a second.
     Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_705_929, 45e9, 5e-6),
 ]

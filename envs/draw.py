@@ -1,6 +1,6 @@
 """Pictures of positions and games: python -m envs.draw foq --moves="d5 f4" --out=picture.png
 
-An .svg or .png shows the last position, a .gif the whole game. For .png and .gif: pip install 'ripzero[plots]'.
+An .svg or .png shows the last position, a .gif the whole game. For .png and .gif: pip install -e '.[plots]'.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def png(svg: str, width: int) -> bytes:
         import matplotlib
         import resvg_py
     except ImportError as error:
-        raise ValueError(f"{error.name} is missing, which draws .png and .gif: pip install 'ripzero[plots]'") from None
+        raise ValueError(f"{error.name} is missing, which draws .png and .gif: pip install -e '.[plots]'") from None
     fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
     files = [str(fonts / f"DejaVuSans{style}.ttf") for style in ("", "-Bold")]
     return bytes(

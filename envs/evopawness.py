@@ -329,12 +329,23 @@ def flip_actions() -> np.ndarray:
     return np.array([*np.ravel(rows), SKIP], np.int32)
 
 
+MOST_POINTS = 5 * (0.3 * MAX_HP + 0.1 * (MAX_ATK + MAX_STEP)) + MAX_HP + 5 * 10
+
+
+def points(s: State) -> Array:
+    """float32[2], how the game's author judged a side: 0.3 of the hp and 0.1 of atk and step of its active pawns, the
+    king's hp, and 10 for every dead pawn of the other side; at most `MOST_POINTS`."""
+    active = (s.kind > SLEEPER) & (s.kind < KING)
+    pawns = jnp.where(active, 0.3 * s.hp + 0.1 * (s.atk + s.step), 0.0).sum(-1)
+    kings = jnp.where(s.kind == KING, s.hp, 0).sum(-1)
+    return pawns + kings + 10.0 * (s.kind[::-1, :5] == DEAD).sum(-1)
+
+
 def strength(s: State, max_plies: int | None = MAX_PLIES) -> Array:
-    """float32[] in [-1, 1]: the mover's share of all hit points, with twice the atk of pawns; exact once over."""
-    values = (s.hp.astype(jnp.float32) + 2.0 * s.atk * (s.kind != KING)).sum(-1)
-    mine = player(s)
-    share = (values[mine] - values[1 - mine]) / values.sum()
-    return jnp.where(over(s, max_plies), rewards(s)[mine], 0.99 * share)
+    """float32[] in [-1, 1]: how many `points` the mover is ahead; the exact result once over."""
+    of_both, mine = points(s), player(s)
+    ahead = (of_both[mine] - of_both[1 - mine]) / MOST_POINTS
+    return jnp.where(over(s, max_plies), rewards(s)[mine], 0.99 * ahead).astype(jnp.float32)
 
 
 # For people

@@ -259,6 +259,20 @@ def test_the_attacker_stays_wounds_and_kills():
     assert play(weak, "m*4,3*-2,0") == position(3, (4, 5), *KINGS, *FAR, rook)
 
 
+def test_how_the_author_judged_a_position():
+    """White: knight 0.3 * 5 + 0.1 * (4 + 1) = 2, rook 2.7 + 0.7 = 3.4, king 12, four dead pawns of Black: 57.4 points.
+    Black: knight 2, a sleeper that does not count, king 15, three dead pawns of White: 47."""
+    kings = [piece(0, "king", 8, 4, 12, 3, 3), KINGS[1]]
+    pieces = [*kings, *FAR, piece(0, "rook", 4, 3, 9, 5, 2)]
+    whole = position(2, (4, 4), *pieces)
+    np.testing.assert_allclose(evopawness.points(evopawness.from_record(whole)), [57.4, 47], rtol=1e-5)
+    asleep = position(3, (4, 4), *pieces, piece(1, "soldier", 1, 2, 5, 1, 1, active=False))
+    points = evopawness.points(evopawness.from_record(asleep))
+    np.testing.assert_allclose(points, [47.4, 47], rtol=1e-5)
+    mover_is_ahead = [float(evopawness.strength(evopawness.from_record(record))) > 0 for record in (whole, asleep)]
+    assert mover_is_ahead == [True, False]
+
+
 def test_kings_attack_up_to_three_cells_away_but_never_move():
     near = piece(1, "rook", 5, 1, 9, 5, 1)
     record = position(2, (0, 0), *KINGS, FAR[1], piece(0, "soldier", 7, 0, 5, 1, 1, False), near)

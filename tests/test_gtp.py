@@ -463,6 +463,20 @@ def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
         Engine(Options(env="go:size=7", ui="gtp", opponent=spec), envs.make("go:size=7"))
 
 
+def test_each_board_is_played_with_the_network_that_comes_along_for_it():
+    engine = Engine(Options(env="go:size=6", ui="gtp"), envs.make("go:size=6"))
+    assert engine.plays_with == "uct"
+    ask(engine, "boardsize 5")
+    ask(engine, "komi 24.5")
+    assert engine.plays_with.endswith("go_5x5")
+    ask(engine, "boardsize 6")
+    assert engine.plays_with == "uct"
+    stubborn = Engine(Options(env="go:size=6", ui="gtp", opponent="uct:50"), envs.make("go:size=6"))
+    ask(stubborn, "boardsize 5")
+    ask(stubborn, "komi 24.5")
+    assert stubborn.plays_with == "uct"
+
+
 def test_only_go_and_players_that_search():
     with pytest.raises(ValueError, match="speaks of Go, not of tictactoe"):
         Engine(Options(ui="gtp"), envs.make("tictactoe"))

@@ -26,8 +26,15 @@ def kept(verdict):
 
 
 # Section 8 of the rules, solved by another program: all winning first moves
-SOLVED = [("foq:rows=4,cols=4", set()), ("foq:rows=5,cols=6", {2, 6, 12}), ("foq_single:rows=4,cols=6", {5})]
+SOLVED = [
+    ("foq:rows=3,cols=3", {1, 3}),
+    ("foq:rows=4,cols=4", set()),
+    ("foq:rows=5,cols=6", {2, 6, 12}),
+    ("foq_single:rows=3,cols=3", {2, 6, 8}),
+    ("foq_single:rows=4,cols=6", {5}),
+]
 LONG = [
+    ("foq_single:rows=3,cols=5", {4}),
     ("foq:rows=3,cols=5", {3, 5, 6}),
     ("foq:rows=4,cols=6", {14}),
     ("foq:rows=5,cols=7", {3, 14}),

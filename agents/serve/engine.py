@@ -223,7 +223,7 @@ def _searcher(spec: str, num_simulations: int) -> tuple[str, int]:
 def _spec_for(spec: str, game: Game, asked: bool) -> str:
     """The network asked for where the board is its own; where nobody asked, one that is shipped, or none."""
     of = None if spec == "uct" else game_of(spec)
-    if of is None or same_but_komi(of, game.name):
+    if asked if of is None else same_but_komi(of, game.name):
         return spec
     if asked:
         raise ValueError(f"{spec} is a network for {of}, not for {game.name}")
