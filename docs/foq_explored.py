@@ -1,7 +1,8 @@
 """Explores Flight of Queen and writes docs/foq_explored.md with its pictures: python docs/foq_explored.py
 
-Small boards are solved, the full one is searched by the network in models/foq. Takes about half an hour on two cores;
-`--minutes=M` is the time for each board.
+Small boards are solved, the full one is searched by the network in models/foq. Takes about an hour on one core;
+`--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the page anew
+and leaves the others as they are: small (boards), sizes, first (moves), games.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6", 
 CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
 ROOM = 8_000_000
+VALUED_EVERY = 5  # moves of an annotated game
 
 
 def spec(form: str, sides: str) -> str:
@@ -88,18 +90,34 @@ def first_moves(game: envs.Game, search: Any, weights: Any) -> dict[str, float]:
     return {game.action_name(int(a)): -float(v) for a, v in zip(actions, found.value, strict=True)}
 
 
-def full_board(game: envs.Game) -> tuple[str, str]:
-    """The first moves by the network and more and more search: a table, and the name of the picture of the last."""
+def searcher(game: envs.Game, simulations: int) -> tuple[Any, Any]:
+    """The compiled search of the network, and its weights."""
     config = models.about(MODEL)["config"]
-    net, weights, columns = make_network(game, config), models.load(MODEL, config), {}
+    search = make_search(game, make_network(game, config), for_play(config, game, simulations), explore=False)
+    return jax.jit(search), models.load(MODEL, config)
+
+
+def full_board(game: envs.Game) -> str:
+    """The first moves by the network and more and more search, and who wins its games against itself."""
+    columns = {}
     for simulations in SIMULATIONS:
         say(f"first moves, {simulations} simulations each")
-        search = jax.jit(make_search(game, net, for_play(config, game, simulations), explore=False))
-        columns[f"{simulations}"] = first_moves(game, search, weights)
-    last = columns[f"{SIMULATIONS[-1]}"]
-    order = sorted(last, key=lambda name: -last[name])
+        columns[simulations] = first_moves(game, *searcher(game, simulations))
+    few, most = columns[SIMULATIONS[0]], columns[SIMULATIONS[-1]]
+    order = sorted(most, key=lambda name: -most[name])
     rows = [[name, *(f"{column[name]:+.2f}" for column in columns.values())] for name in order]
-    return table(["move", *(f"{n} simulations" for n in columns)], rows), heat_map(game, last)
+    say("games of the network against itself")
+    player = make_player(f"{MODEL}@64", game, 0)
+    played = arena.play_match(game, player, player, games=400, opening_plies=2, seed=1, fair=True)
+    return FULL.format(
+        moves=table(["move", *(f"{n} simulations" for n in columns)], rows),
+        picture=heat_map(game, most),
+        best=order[0],
+        value=most[order[0]],
+        moved=max(abs(most[name] - few[name]) for name in most),
+        share=np.concatenate([played.score[0], 1 - played.score[1]]).mean(),
+        plies=played.plies.mean(),
+    )
 
 
 def heat_map(game: envs.Game, values: dict[str, float]) -> str:
@@ -135,9 +153,19 @@ def play(game: envs.Game, white: str, red: str, seed: int) -> list[str]:
     return names
 
 
+def opinions(game: envs.Game, states: list[Any]) -> str:
+    """What the network's search thinks of a game: the value of its positions for who begins."""
+    search, weights = searcher(game, 256)
+    some = range(0, len(states), VALUED_EVERY)
+    stacked = jax.tree.map(lambda *x: jnp.stack(x), *(states[ply] for ply in some))
+    values = np.asarray(search(weights, jax.random.key(0), stacked, jnp.asarray(some, jnp.int32)).values)[:, 0]
+    return ", ".join(f"{ply + 1}: {value:+.2f}" for ply, value in zip(some, values, strict=True))
+
+
 def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve: Any, seconds: float) -> str:
-    """A game with what was proved of each position: the first that is won for good, and each move that gave a win away
-    after it. Proofs are tried from the end of the game backwards until one takes too long."""
+    """A game with what the network thinks of it and what was proved of each position: the first that is won for good,
+    and each move that gave a win away after it. Proofs are tried from the end of the game backwards until one takes too
+    long."""
     say(f"proofs of: {title}")
     states, actions = saved.replay(game, game.init(), names)
     values: dict[int, float] = {}
@@ -161,7 +189,9 @@ def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve
     says += f" Moves that gave a win away: {errors}." if mistakes else " No move after that gave a win away."
     winner = seats[int(np.argmax(game.rewards(states[-1])))]
     (PICTURES / picture).write_bytes(draw.draw(game, states[0], names[:proved], ".png", 320, 1.0, False))
-    head = f"### {title}\n\n{' '.join(numbered)}\n\n{winner} made the last of {len(names)} moves. {says}"
+    thought = f"Value for {seats[0]} before the move of that number, searched: {opinions(game, states[:-1])}."
+    ended = f"{winner} made the last of {len(names)} moves and won. {says}"
+    head = f"### {title}\n\n{' '.join(numbered)}\n\n{ended}\n\n{thought}"
     return f"{head}\n\n![position before move {proved + 1}](pictures/explored/{picture})"
 
 
@@ -174,17 +204,19 @@ def say(text: str) -> None:
     print(f"\r\033[K{time.strftime('%H:%M:%S')} {text[:110]}", end="", file=sys.stderr, flush=True)
 
 
-PAGE = """# Flight of Queen, explored
+HEAD = """# Flight of Queen, explored
 
-Made by `python docs/foq_explored.py` on {date}; {hardware}.
+Made by `python docs/foq_explored.py`, each part on the day and the machine that it names.
 
-Each claim is **exact** (proved by a search to the ends of the game, as by `python evaluate.py prove foq`), **searched**
-(by the network that was in models/foq on that day) or **estimated** (from games between players of little skill).
+Each claim is **exact** (proved by a search to the ends of the game, as by `python evaluate.py prove foq`; positions are
+told apart by hashes of 64 bits, of which two among ten million agree by chance once in 400,000 such searches),
+**searched** (by the network in models/foq) or **estimated** (from games between players of little skill).
+"""
 
-## Who wins on small boards (exact)
+SMALL = """## Who wins on small boards (exact)
 
-Two queens in opposite corners, who cannot move loses; squares are named from the lower left. All first moves were
-searched, each until it was decided, for {minutes:g} minutes a board at most; what is not found out then needs longer.
+{made}, {minutes:g} minutes a board at most. Two queens in opposite corners, who cannot move loses; squares are named
+from the lower left. All first moves were searched, each until it was decided; what is not found out needs longer.
 
 {double}
 
@@ -193,64 +225,103 @@ One queen, who cannot move wins:
 {single}
 
 Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 and 6 x 6, are the same
-(`tests/test_prove.py`).
+(`pytest -m slow tests/test_prove.py`, some of them also without `-m slow`).
+"""
 
-## How the advantage changes with the size (estimated)
+SIZES = """## How the advantage changes with the size (estimated)
 
-Share of games that who begins wins, between two random players (4000 games) and between two that search 100 random
-play-outs (200 games; one standard error is 3.5 points), with the mean number of moves:
+{made}. Share of games that who begins wins, between two random players (4000 games) and between two that search 100
+random play-outs (200 games; one standard error is 3.5 points), with the mean number of moves:
 
 {chances}
+"""
 
-## The first move on the full board (searched)
+FIRST = """## The first move on the full board (searched)
 
-Value of every first move for White, who begins, by the network's search of the position after it: -1 is lost, +1 won.
-How far the columns agree says how far search confirms it; nothing here is proved.
+{made}, by {network}. Value of every first move for White, who begins, by a search of the position
+after it: -1 is lost, +1 won. How far the columns agree says how far search confirms it; nothing here is proved.
 
-{moves}
+{full}
+"""
+
+FULL = """{moves}
 
 ![first moves by value]({picture})
 
-## Three games
+Who wins the full board is thus open: the best move for White, {best}, is worth {value:+.2f} to the network, and its
+opinions moved by up to {moved:.2f} between the first column and the last. In 400 games against itself, 64 simulations a
+move, from openings of two random moves each, who began won {share:.1%} (one standard error: 2.5 points), in {plies:.1f}
+moves on average."""
 
-A question mark stands behind a move after which a won position was lost (exact, as far back as proofs reach).
+GAMES = """## Three games
+
+{made}, by {network}. A question mark stands behind a move after which a won position was lost (exact,
+as far back as proofs reach).
 
 {games}
 """
 
 
+def small(minutes: float) -> str:
+    seconds = 60 * minutes
+    double, single = solved_boards("foq", DOUBLE, seconds), solved_boards("foq_single", SINGLE, seconds)
+    return SMALL.format(made=made(), minutes=minutes, double=double, single=single)
+
+
+def sizes(minutes: float) -> str:
+    return SIZES.format(made=made(), chances=chances(CHANCES))
+
+
+def first(minutes: float) -> str:
+    return FIRST.format(made=made(), network=network(), full=full_board(envs.make("foq")))
+
+
+def games(minutes: float) -> str:
+    game, ours = envs.make("foq"), str(MODEL)
+    solve = prove.make_solver(game, ROOM // 8)
+    chosen = [
+        ("The network against itself, 1024 simulations a move", [f"{ours}@1024"] * 2, "itself.png"),
+        ("White: the network with 256 simulations; Red: 1000 random play-outs", [f"{ours}@256", "uct:1000"], "uct.png"),
+        ("Two players of 200 random play-outs", ["uct:200"] * 2, "uct_uct.png"),
+    ]
+    told = [
+        annotated(game, title, play(game, *players, seed=3), file, solve, 20 * minutes)
+        for title, players, file in chosen
+    ]
+    return GAMES.format(made=made(), network=network(), games="\n\n".join(told))
+
+
+PARTS = {"small": small, "sizes": sizes, "first": first, "games": games}  # in the order of the page
+
+
+def made() -> str:
+    hardware = cores() if jax.default_backend() == "cpu" else jax.devices()[0]
+    return f"Made on {time.strftime('%Y-%m-%d')}; {hardware}"
+
+
+def network() -> str:
+    about = models.about(MODEL)
+    config = about["config"]
+    return f"the network of {config.channels} channels and {config.blocks} blocks in models/foq"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=3.0, help="for each board")
-    minutes = parser.parse_args().minutes
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; by default all")
+    parser.add_argument("--minutes", type=float, default=5.0, help="for each board")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"unknown part {unknown.pop()}; known: {', '.join(PARTS)}")
     mesh.claim_cores()
     cli.keep_compiled()
     PICTURES.mkdir(parents=True, exist_ok=True)
-    game, folder = envs.make("foq"), str(MODEL)
-    solve = prove.make_solver(game, ROOM // 8)
-    moves, picture = full_board(game)
-    games = [
-        ("The network against itself, 1024 simulations a move", [f"{folder}@1024"] * 2, "itself.png"),
-        ("The network with 256 simulations against 1000 random play-outs", [f"{folder}@256", "uct:1000"], "uct.png"),
-        ("Two players of 200 random play-outs", ["uct:200"] * 2, "uct_uct.png"),
-    ]
-    parts = [
-        annotated(game, title, play(game, *players, seed=3), file, solve, 20 * minutes)
-        for title, players, file in games
-    ]
-    text = PAGE.format(
-        date=time.strftime("%Y-%m-%d"),
-        hardware=cores() if jax.default_backend() == "cpu" else jax.devices()[0],
-        minutes=minutes,
-        moves=moves,
-        picture=picture,
-        games="\n\n".join(parts),
-        chances=chances(CHANCES),
-        single=solved_boards("foq_single", SINGLE, 60 * minutes),
-        double=solved_boards("foq", DOUBLE, 60 * minutes),
-    )
-    saved.write(DOCS / "foq_explored.md", text)
-    print(f"\n{DOCS / 'foq_explored.md'}")
+    page = DOCS / "foq_explored.md"
+    there = page.read_text().split("\n## ")[1:] if page.exists() else []
+    old = dict(zip(PARTS, ("## " + part.rstrip("\n") + "\n" for part in there), strict=False))
+    wanted = options.parts or list(PARTS)
+    parts = [make(options.minutes) if name in wanted or name not in old else old[name] for name, make in PARTS.items()]
+    saved.write(page, "\n".join([HEAD, *parts]))
+    print(f"\n{page}")
 
 
 if __name__ == "__main__":
