@@ -281,7 +281,8 @@ def run_ladder(command: Ladder) -> None:
     if positions is not None:
         for row, spec, player in list(zip(rows, specs, players, strict=True))[len(command.baselines) :]:
             alone = make_player(spec, game, 0)
-            row |= {"kept_alone": kept(alone, positions), "kept": kept(player, positions)}
+            for name, who in (("kept_alone", alone), ("kept", player)):
+                row[name], row[f"{name}_interval"] = kept(who, positions)
     record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
     record["passed"] = ratings.passed(rows)
     (command.run / report.LADDER).write_text(json.dumps(record) + "\n")
@@ -295,10 +296,11 @@ def run_ladder(command: Ladder) -> None:
         tables.plot_ladder(rows, command.plot)
 
 
-def kept(player: Player, positions: solved.Solved) -> float:
-    """Share of the positions whose value the player's moves keep."""
+def kept(player: Player, positions: solved.Solved) -> tuple[float, list[float]]:
+    """Share of the positions whose value the player's moves keep, and its 95 % interval."""
     moves = solved.choose(player, positions)
-    return round(float(positions.right[np.arange(len(moves)), moves].mean()), 4)
+    hits = int(positions.right[np.arange(len(moves)), moves].sum())
+    return round(hits / len(moves), 4), np.round(solved.wilson(hits, len(moves)), 4).tolist()
 
 
 def spread(found: list[Path], most: int) -> list[Path]:

@@ -54,7 +54,7 @@ def fit(meetings: list[Meeting], count: int, anchor: int) -> np.ndarray:
 
 def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """When the networks of a run came to be rated above each baseline, in minutes and games, between two networks by a
-    straight line; 0 where the first of them was above it already, None where the last is still below.
+    straight line; `at_most` where already the first of them is above it, None where the last is still below.
 
     `rows` as `evaluate.py ladder --json` gives them, the networks by age.
     """
@@ -64,13 +64,13 @@ def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if "games" in row:
             continue
         above = [network["elo"] > row["elo"] for network in networks]
-        when: dict[str, Any] = {"minutes": None, "games": None}
+        when: dict[str, Any] = {"minutes": None, "games": None, "at_most": all(above)}
         if above[-1]:
             later = len(above) - above[::-1].index(False) if False in above else 0
             for unit, digits in (("minutes", 1), ("games", None)):
-                pair = networks[later - 1 : later + 1] if later else networks[:1]
+                pair = networks[max(later - 1, 0) : later + 1]
                 elo = [network["elo"] for network in pair]
-                when[unit] = round(float(np.interp(row["elo"], elo, [x[unit] for x in pair])), digits) if later else 0
+                when[unit] = round(float(np.interp(row["elo"], elo, [x[unit] for x in pair])), digits)
         found.append({"player": row["player"], **when})
     return found
 

@@ -95,10 +95,9 @@ def passing_lines(passed: list[dict[str, Any]]) -> list[str]:
     for row in passed:
         if row["minutes"] is None:
             said.append(f"not better than {row['player']} so far")
-        elif row["minutes"] == 0:
-            said.append(f"better than {row['player']} from the first network on")
         else:
-            said.append(f"better than {row['player']} after {row['minutes']:g} minutes and {row['games']} games")
+            when = f"{row['minutes']:g} minutes and {row['games']} games{' at most' if row['at_most'] else ''}"
+            said.append(f"better than {row['player']} after {when}")
     return said
 
 
@@ -117,7 +116,9 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
     games, minutes = ([row[unit] for row in networks] for unit in ("games", "minutes"))
     if with_solved:
         for name, label in (("kept", "with its search"), ("kept_alone", "network alone")):
-            axes[1].plot(games, [100 * row[name] for row in networks], marker="o", label=label)
+            share = np.array([row[name] for row in networks])
+            reach = np.abs(np.array([row[f"{name}_interval"] for row in networks]).T - share)
+            axes[1].errorbar(games, 100 * share, 100 * reach, marker="o", capsize=3, label=label)
         axes[1].set(xlabel="games of self-play", ylabel="value of solved positions kept, %")
         axes[1].legend()
     for one in axes:

@@ -184,6 +184,9 @@ def test_a_ladder_rates_all_networks(run):
     assert rows[2]["games"] > 0
     assert 0.3 < rows[2]["kept_alone"] <= 1
     assert 0.3 < rows[2]["kept"] <= 1
+    for name in ("kept", "kept_alone"):
+        low, high = rows[2][f"{name}_interval"]
+        assert low <= rows[2][name] <= high < low + 0.05  # of 4520 positions
     assert [row["player"] for row in found["passed"]] == ["random", "minimax:3"]
     assert (home / "ladder.svg").read_text().count("<svg") == 1
 

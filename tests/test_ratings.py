@@ -44,7 +44,8 @@ def test_when_baselines_were_passed():
     baselines = [{"player": "random", "elo": 0}, {"player": "uct:100", "elo": 100}]
     when = lambda *elo: [(row["player"], row["minutes"], row["games"]) for row in passed(baselines + networks(*elo))]
     assert when(-50, 50, 150) == [("random", 1.5, 150), ("uct:100", 2.5, 250)]
-    assert when(50, 60, 70) == [("random", 0, 0), ("uct:100", None, None)]
+    assert when(50, 60, 70) == [("random", 1.0, 100), ("uct:100", None, None)]
+    assert [row["at_most"] for row in passed(baselines + networks(50, 60, 170))] == [True, False]
     assert when(-100, 10, -100, 300) == [("random", 3.2, 325), ("uct:100", 3.5, 350)]  # for good
 
 
