@@ -276,8 +276,6 @@ def run_ladder(command: Ladder) -> None:
         {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
         for player, spec, rating, interval in zip(players, specs, elo.tolist(), intervals, strict=True)
     ]
-    best = max(range(len(networks)), key=lambda i: elo[len(command.baselines) + i])
-    checkpoint.mark_best(command.run, int(networks[best].name))
     if positions is not None:
         for row, spec, player in list(zip(rows, specs, players, strict=True))[len(command.baselines) :]:
             alone = make_player(spec, game, 0)
@@ -285,7 +283,9 @@ def run_ladder(command: Ladder) -> None:
                 row[name], row[f"{name}_interval"] = kept(who, positions)
     record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
     record["passed"] = ratings.passed(rows)
-    (command.run / report.LADDER).write_text(json.dumps(record) + "\n")
+    saved.write(command.run / report.LADDER, json.dumps(record) + "\n")
+    best = max(range(len(networks)), key=lambda i: elo[len(command.baselines) + i])
+    checkpoint.mark_best(command.run, int(networks[best].name))
     if command.json:
         print(json.dumps(record))
     else:

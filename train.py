@@ -11,7 +11,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -48,37 +48,62 @@ class Stop:
         self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
 
 
-OF_A_RUN = ("networks", "resume", METRICS, archive.FILE, "tensorboard")  # what a folder has that holds one
-
-
-def open_folder(config: Config, resume: Path | None) -> Path:
-    """The run's folder, made or found; an existing run is never written over. All processes share it.
+@contextlib.contextmanager
+def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
+    """The run's folder, made or found, for this run alone as long as it goes on. All processes share it. A run that has
+    been saved is never written over; what is left of one that was not is removed.
 
     Raises:
-        ValueError: it holds a run, or is not shared.
+        ValueError: it holds a run, another process trains there, or it is not shared.
     """
-    if resume is not None:
-        return resume.parent.parent
     name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder = Path(hosts.told(config.out or f"runs/{name}"))
-    if hosts.told("taken" if any((folder / name).exists() for name in OF_A_RUN) else ""):
-        raise ValueError(f"{folder} holds a run already: go on with --resume={folder}, or choose another --out")
-    if hosts.first():
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "metrics.jsonl").touch()
-    hosts.told("it is there")
-    if not (folder / "metrics.jsonl").exists():
-        raise ValueError(f"{folder} of the first process is not seen from here: --out must be a folder all hosts share")
-    return folder
+    folder = resume.parent.parent if resume else Path(hosts.told(config.out or f"runs/{name}"))
+    trouble = ""
+    with contextlib.ExitStack() as claim:
+        if hosts.first():
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(folder, os.O_RDONLY)
+            claim.callback(os.close, lock)
+            if not alone(lock):
+                trouble = f"another process trains in {folder}"
+            elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
+                trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
+        if trouble := hosts.told(trouble):
+            raise ValueError(trouble)
+        if resume is None and hosts.first():
+            clear(folder)
+            (folder / METRICS).touch()
+        hosts.told("it is there")
+        if resume is None and not (folder / METRICS).exists():
+            raise ValueError(f"{folder} of the first process is not seen here: --out must be a folder all hosts share")
+        yield folder
+
+
+def alone(folder: int) -> bool:
+    """Claims an open folder for this process; False where another one has, True also where nobody can tell."""
+    try:
+        import fcntl
+
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, some network file systems
+        pass
+    return True
+
+
+def clear(folder: Path) -> None:
+    """Removes what a run writes before it is saved."""
+    for name in (METRICS, archive.FILE):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / "tensorboard", ignore_errors=True)
 
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
     if not hosts.first():
         return
-    for name in (METRICS, archive.FILE):
-        (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+    clear(folder)
     with contextlib.suppress(OSError):  # it holds something else
         folder.rmdir()
 
@@ -98,7 +123,14 @@ def train(config: Config, resume: Path | None) -> None:
     if config.weights and resume is None:
         net = models.begin_with(net, config)
     devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices, everywhere=True)
-    folder = open_folder(config, resume)
+    with open_folder(config, resume) as folder:
+        train_in(folder, game, net, config, devices, resume, began)
+
+
+def train_in(
+    folder: Path, game: envs.Game, net: Network, config: Config, devices: Mesh, resume: Path | None, began: float
+) -> None:
+    """Trains until the budget is used up, from the checkpoint `resume` or from the start."""
     about = checkpoint.about(resume) if resume else {}
     iteration = about.get("iteration", 0)
     done = {name: about.get(name, 0) for name in ("minutes", "total_games", "total_plies")}
@@ -209,9 +241,11 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
     needs = [memory.needed(program) for program in (*play.values(), learn)]
     need = max((n for n in needs if n is not None), default=None)
-    memory.demand(need, memory.there(jax.local_devices()[0]), config.num_envs, devices.size)
-    size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
     row = replay.row_bytes(shapes.replay.rows)
+    ring = row * shapes.replay.known.size // devices.size
+    there = memory.there(jax.local_devices()[0])
+    memory.demand(need, there, config.num_envs, devices.size, ring, config.replay_capacity)
+    size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
     rate = make_rating(game, config) if config.rating_games else None
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)

@@ -238,13 +238,13 @@ def result(a: Named, b: Named, played: Games) -> Result:
 
 def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
     """95 % credible interval of the score; `means` float[openings] are over the games from each opening, as many as
-    players, and so in {0, 1/4, ..., 1} for two.
+    players (n), and so whole numbers of 1/n**2: of each game there are n shares at most that win together.
 
     The posterior of the shares of these values is Dirichlet; a prior of one opening, spread evenly over them, keeps the
     interval open when every opening ended alike.
     """
-    values = np.arange(2 * players + 1) / (2 * players)
-    counts = np.array([(np.isclose(means, v, atol=1e-4)).sum() for v in values])
+    values = np.arange(players**2 + 1) / players**2
+    counts = np.bincount(np.rint(means * players**2).astype(int), minlength=len(values))
     means = np.random.default_rng(0).dirichlet(counts + 1 / len(values), RESAMPLES) @ values
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)

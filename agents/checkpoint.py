@@ -40,6 +40,8 @@ from agents import hosts, mesh, recipe
 from agents.config import Config
 from agents.iteration import Run
 from agents.network import make_network
+from agents.replay import Replay
+from agents.selfplay import Row
 
 # Orbax logs pages about every error that it also raises.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -312,7 +314,7 @@ def _tidy(folder: Path, keep: int) -> None:
 
 def _remove_unfinished(folder: Path) -> None:
     """Removes what saves that broke off have left, and what is in the way of the next one."""
-    for kind in ("networks", "resume", "best"):
+    for kind in ("networks", "resume"):  # who marks the best network looks after the rest
         for path in (folder / kind).glob(f"*{WRITING}*"):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -329,7 +331,7 @@ def mark_best(folder: Path, iteration: int) -> Path:
     _publish(writing)
     marked = folder / "best" / str(iteration)
     for path in (folder / "best").iterdir():
-        if path != marked:
+        if path != marked and path.is_dir():
             shutil.rmtree(path)
     return marked
 
@@ -345,6 +347,8 @@ def _read(path: Path, item: str, argument: Any) -> Any:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             restored = checkpointer.restore(path.absolute(), ocp.args.Composite(**{item: argument}))[item]
     except Exception as error:  # orbax raises what its storage raises: any of it means that the folder is unusable
+        if "structures do not match" in str(error):
+            raise CheckpointError(f"checkpoint {path} is of another version: {_reason(error)}") from error
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: {_reason(error)}") from error
     if restored is None:
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: it has no '{item}'")
@@ -403,8 +407,8 @@ def load_network(path: Path, config: Config) -> Any:
     """Weights for play from `networks/ITERATION`; `config` from `about`."""
     net = make_network(envs.make(config.env), config)
     shapes = jax.eval_shape(net.init, jax.random.key(0))
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    return _read(path, "weights", ocp.args.StandardRestore(_abstract(shapes, jax.tree.map(lambda _: device, shapes))))
+    on_host = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), shapes)  # each of several processes reads its own
+    return jax.tree.map(jnp.asarray, _read(path, "weights", ocp.args.StandardRestore(on_host)))
 
 
 def load_run(path: Path, config: Config, devices: Mesh) -> Run:
@@ -413,8 +417,23 @@ def load_run(path: Path, config: Config, devices: Mesh) -> Run:
     parts = recipe.system(config)
     shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
     shardings = mesh.shardings(devices, parts.run_specs(shapes))
-    stored = _stored(_abstract(shapes, shardings))
-    return Run(**{"lessons": None, **_read(path, "run", ocp.args.StandardRestore(stored))})
+    wanted = _abstract(shapes, shardings)
+    read = lambda stored: _read(path, "run", ocp.args.StandardRestore(stored))
+    try:
+        return Run(**{"lessons": None, **read(_stored(wanted))})
+    except CheckpointError as error:
+        with contextlib.suppress(CheckpointError):
+            return _before_owners(wanted, read)
+        raise error from None
+
+
+def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
+    """A run saved before rows told whose each cell is in the end: of its rows nobody knows."""
+    without = lambda rows: {name: x for name, x in rows._asdict().items() if name != "owners"}
+    found = read(_stored(wanted) | {"replay": wanted.replay._asdict() | {"rows": without(wanted.replay.rows)}})
+    unknown = lambda x: jax.jit(lambda: jnp.full(x.shape, -1, x.dtype), out_shardings=x.sharding)()
+    rows = Row(**found["replay"]["rows"], owners=jax.tree.map(unknown, wanted.replay.rows.owners))
+    return Run(**{"lessons": None, **found, "replay": Replay(**found["replay"] | {"rows": rows})})
 
 
 def newest_run(folder: Path) -> Path:

@@ -237,6 +237,9 @@ class Config:
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         few = self.first_simulations or 1
         _demand(few <= self.num_simulations, f"--first_simulations must be at most --num_simulations, not {few}")
+        for name in ("gate", "lesson_share", "restart_share", "surprise_weight", "reply_weight"):
+            here = self.recipe != "value_generations" or not getattr(self, name)
+            _demand(here, f"--{name} is no part of --recipe=value_generations")
         mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "ours")
         _demand(mild, "--early_urge is for --search=puct with --search_loop=ours")
 

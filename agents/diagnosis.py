@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 import envs
-from agents import hosts, learner, replay
+from agents import hosts, learner, lessons, replay
 from agents.config import Config
 from agents.iteration import Run
 from agents.network import make_network
@@ -63,6 +63,9 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
     def look(run: Run, key: Array):
         index = replay.draw(run.replay, key, (config.batch_size,))
         batch = replay.sample(game, run.replay, index, config)
+        if run.lessons is not None:
+            taught = lessons.draw(run.lessons, key, (lessons.rows_per_batch(config, config.batch_size),))
+            batch = lessons.mixed(game, run.replay, run.lessons, index, taught, config)
         weights = run.learning.weights
         of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
         gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])

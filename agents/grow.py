@@ -49,7 +49,7 @@ def grow(weights: Any, fresh: Any, channels: tuple[int, int], key: Array) -> Any
     return jax.tree_util.tree_map_with_path(leaf, fresh)
 
 
-def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, int]]) -> Any:
+def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, int]], channels: int) -> Any:
     """Weights for another size of board. Convolutions, pooling and heads over cells suit any; the value's layer that
     knows the cells by their places is stretched like a picture. The outputs are a start, no more: edges are elsewhere.
 
@@ -57,20 +57,21 @@ def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, i
         weights: of the network for the first board.
         fresh: of the same network for the second one, as its `init` gives them.
         boards: rows and columns of both.
+        channels: of the networks; the value hears two numbers of each beside those of the cells.
 
     Raises:
         ValueError: another layer has other shapes, which thus suits one size of board, or one game, only.
     """
     before, after = (rows * columns * VALUE_CHANNELS for rows, columns in boards)
+    shared = 2 * channels
 
     def leaf(where: Any, x: Array, wanted: Array) -> Array:
         x = jnp.asarray(x)
-        if x.shape == wanted.shape:
+        if x.ndim != 2 or (len(x), wanted.shape) != (shared + before, (shared + after, x.shape[1])):
+            if x.shape != wanted.shape:
+                name = jax.tree_util.keystr(where, simple=True, separator="/")
+                raise ValueError(f"{name} is of {list(x.shape)} there, of {list(wanted.shape)} here")
             return x
-        shared = x.shape[0] - before
-        if x.ndim != 2 or wanted.shape != (shared + after, x.shape[1]):
-            name = jax.tree_util.keystr(where, simple=True, separator="/")
-            raise ValueError(f"{name} is of {list(x.shape)} there, of {list(wanted.shape)} here")
         cells = x[shared:].reshape(*boards[0], VALUE_CHANNELS, -1)
         cells = jax.image.resize(cells, (*boards[1], *cells.shape[2:]), "linear") * (before / after)
         return jnp.concatenate([x[:shared], cells.reshape(after, -1)])

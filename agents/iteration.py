@@ -163,6 +163,10 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     """`learn(run, progress) -> (run, Learnt)`: U updates from the replay, which ends the iteration; `progress` in
     [0, 1] is the share of the budget used so far."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
+    if config.lesson_share and batch < 2:
+        raise ValueError(
+            f"--lesson_share needs a --batch_size of at least {2 * devices.size}, two rows for each device"
+        )
     update = learner.make_learner(game, net, config, num_updates)
     of_lessons = num_updates, lessons.rows_per_batch(config, batch)
 

@@ -52,8 +52,8 @@ def rows_per_iteration(config: Config) -> int:
 
 
 def rows_per_batch(config: Config, batch_size: int) -> int:
-    """Rows of a batch, or of a device's share of it, that are lessons."""
-    return round(config.lesson_share * batch_size)
+    """Rows of a batch, or of a device's share of it, that are lessons: one at least, where any are, not all."""
+    return min(max(1, round(config.lesson_share * batch_size)), batch_size - 1) if config.lesson_share else 0
 
 
 def no_lessons(game: Game, config: Config) -> Lessons:
@@ -143,7 +143,7 @@ def sample(game: Game, lessons: Lessons, index: Array, config: Config) -> Batch:
     """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game. Only moves
     that are decided count as legal, and all right ones are equal; of the future nothing is known."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
-    turns, right = replay.Turns(game, len(index)), take(lessons.right).astype(jnp.float32)
+    turns, right = replay.Turns(game, index + lessons.cursor), take(lessons.right).astype(jnp.float32)
     codes = turns.codes(take(lessons.actions).astype(jnp.int32))
     batch = Batch(
         planes=turns.planes(jax.vmap(game.observe)(jax.tree.map(take, lessons.memory))),

@@ -33,18 +33,21 @@ def there(device: Any) -> int | None:
     return (device.memory_stats() or {}).get("bytes_limit")
 
 
-def demand(need: int | None, have: int | None, num_envs: int, devices: int) -> None:
-    """Refuses what cannot fit.
+def demand(need: int | None, have: int | None, num_envs: int, devices: int, ring: int, capacity: int) -> None:
+    """Refuses what cannot fit; `ring` are the bytes of it that the replay buffer takes, for `capacity` rows.
 
     Raises:
-        TooLittleError: with the largest halving of `num_envs` that should fit, memory being in proportion to the games.
+        TooLittleError: with a smaller buffer that should fit where it takes the most, else with the largest halving of
+            `num_envs` that should, the rest being in proportion to the games.
     """
     if need is None or have is None or need <= have:
         return
-    smaller = num_envs
-    while smaller > devices and need * smaller / num_envs > have:
+    rest, smaller = need - ring, num_envs
+    while smaller > devices and ring + rest * smaller / num_envs > have:
         smaller //= 2
+    try_this = f"--num_envs={smaller}, or a smaller --replay_capacity or --batch_size"
+    if ring > rest and rest < have:
+        try_this = f"--replay_capacity={int(capacity * 0.95 * (have - rest) / ring)}, or a smaller --num_envs"
     raise TooLittleError(
-        f"this run needs {need / GIB:.1f} GiB on each device, which has {have / GIB:.1f}: "
-        f"try --num_envs={smaller}, or a smaller --replay_capacity or --batch_size"
+        f"this run needs {need / GIB:.1f} GiB on each device, which has {have / GIB:.1f}: try {try_this}"
     )

@@ -99,7 +99,7 @@ def begin_with(net: Network, config: Config) -> Network:
         raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
     wanted, boards = _fresh(config.env, small), (_board(its.env), _board(config.env))
     try:
-        weights = resize(weights, wanted, boards)
+        weights = resize(weights, wanted, boards, its.channels)
     except ValueError as error:
         raise CheckpointError(f"--weights: {path} is for {its.env}: {error}") from error
     channels = its.channels, config.channels

@@ -116,11 +116,11 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
         states = jax.vmap(game.move)(before, jnp.maximum(graph.actions[node, slot], 0).astype(jnp.int32))
         graph, places, new = _enter(graph, _code(game, states), wanted)
         found = look(question, weights, states)
-        numbers = _settle(game, question, states, total(*_wide(found.leaves)))
+        numbers, drawn = _settle(game, question, states, total(*_wide(found.leaves)))
         put = jnp.where(new, places, room)
         write = lambda rows, row: rows.at[put].set(row, mode="drop")
         return graph._replace(
-            drawn=graph.drawn | (found.drawn & new).any(),
+            drawn=graph.drawn | ((found.drawn | drawn) & new).any(),
             states=jax.tree.map(write, graph.states, states),
             actions=write(graph.actions, found.actions),
             leaves=jax.tree.map(write, graph.leaves, found.leaves),
@@ -186,15 +186,15 @@ def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: An
     return Found(actions.astype(jnp.int16), leaves, same, (there & over & (result == 0)).any(-1))
 
 
-def _settle(game: Game, question: Question, states: Any, numbers: Numbers) -> Numbers:
-    """The numbers of nodes, or the final ones where theory knows the result."""
+def _settle(game: Game, question: Question, states: Any, numbers: Numbers) -> tuple[Numbers, Array]:
+    """The numbers of nodes [B], or the final ones where theory knows the result; bool[B], whether that is a draw."""
     if game.settled is None:
-        return numbers
+        return numbers, jnp.zeros(numbers.prove.shape, bool)
     result = jax.vmap(game.settled)(states)
     asked = jax.vmap(game.player)(states) == question.seat
     success = jnp.where(asked, result >= question.least, result > -question.least)
     known, unknown = Numbers(jnp.where(success, 0, NEVER), jnp.where(success, NEVER, 0)), jnp.isnan(result)
-    return jax.tree.map(lambda open_, final: jnp.where(unknown, open_, final), numbers, known)
+    return jax.tree.map(lambda open_, final: jnp.where(unknown, open_, final), numbers, known), result == 0
 
 
 def _wide(leaves: Numbers) -> Numbers:

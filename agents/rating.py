@@ -19,7 +19,7 @@ from envs.game import Game
 class Rating:
     """What a run knows of its strength."""
 
-    elo: float = 0.0  # of the newest network that has played, the untrained one having 0
+    elo: float = 0.0  # of the newest network that has played, the one that the run began with having 0
     score: float | None = None  # its share of the points of its last match
     updates: int = 0  # of the network when it last played
     taken: int = 0  # matches after which it took the place of the one it met

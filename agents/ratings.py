@@ -76,9 +76,15 @@ def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def bootstrap(meetings: list[Meeting], count: int, anchor: int, resamples: int = 300) -> tuple[np.ndarray, np.ndarray]:
-    """95 % intervals of `fit`, (low, high) float[count] each, from openings drawn again with replacement."""
+    """95 % intervals of `fit`, (low, high) float[count] each, from openings drawn again with replacement.
+
+    One more opening with any result is drawn beside those of each match: where all ended alike nothing else would keep
+    the interval open, as in `arena.score_interval`.
+    """
     rng = np.random.default_rng(0)
-    again = lambda m: dataclasses.replace(m, pairs=rng.choice(m.pairs, len(m.pairs)))
+    again = lambda m: dataclasses.replace(
+        m, pairs=np.append(rng.choice(m.pairs, len(m.pairs)), rng.choice(PAIR_SCORES))
+    )
     fits = [fit([again(m) for m in meetings], count, anchor) for _ in range(resamples)]
     low, high = np.quantile(fits, [0.025, 0.975], axis=0)
     return low, high

@@ -7,6 +7,7 @@ another, so the outcomes of all games are completed by one pass over a few scala
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 
 from agents.config import Config
 from agents.selfplay import Row, outcomes
-from envs.game import Array, Game
+from envs.game import Array, Game, Symmetry
 
 
 class Replay(NamedTuple):
@@ -115,7 +116,7 @@ def owners_in_the_end(game: Game, replay: Replay, index: Array) -> Array:
     if game.to_view is not None:
         owner = jnp.take_along_axis(owner, jnp.asarray(np.argsort(game.to_view, axis=1))[mover[:, 0]], axis=1)
     seats = jnp.where(owner < n, (owner - mover) % n, n)
-    return jnp.where(rows.resigned[end, lane][:, None], -1, seats).astype(jnp.int8)
+    return jnp.where(rows.resigned[end, lane][:, None] | (owner < 0), -1, seats).astype(jnp.int8)
 
 
 def following(replay: Replay, index: Array) -> tuple[Array, Array]:
@@ -131,26 +132,34 @@ def following(replay: Replay, index: Array) -> tuple[Array, Array]:
 
 class Turns:
     """Symmetries of a game for a batch of M rows. It is cut into one part for each: rows are drawn at random, so which
-    one a row meets is random too, and no symmetry costs a gather or a branch."""
+    one a row meets is random too, and no symmetry costs a gather or a branch. Where there are fewer rows than
+    symmetries each row meets one by its number."""
 
-    def __init__(self, game: Game, rows: int):
-        parts = [rows * i // len(game.symmetries) for i in range(len(game.symmetries) + 1)]
-        self.of_each = list(zip(game.symmetries, map(slice, parts[:-1], parts[1:]), strict=True))
+    def __init__(self, game: Game, numbers: Array):
+        """`numbers` int32[M], which a row must not have again whenever it is drawn."""
+        rows, self.symmetries = len(numbers), game.symmetries
+        parts = [rows * i // len(self.symmetries) for i in range(len(self.symmetries) + 1)]
+        self.parts = list(map(slice, parts[:-1], parts[1:]))
+        mixed = numbers.astype(jnp.uint32) * jnp.uint32(0x9E3779B1) >> 16
+        self.which = mixed % len(self.symmetries) if rows < len(self.symmetries) else None
 
     def planes(self, planes: Array) -> Array:
         """Observations [M, R, C, P]."""
-        return jnp.concatenate([jax.vmap(symmetry.planes)(planes[part]) for symmetry, part in self.of_each])
+        return self._each(lambda symmetry, planes: jax.vmap(symmetry.planes)(planes), planes)
 
     def codes(self, codes: Array) -> Array:
         """Actions int32[M, K], -1 in empty slots."""
-        image = lambda symmetry, part: jnp.asarray(symmetry.actions)[jnp.maximum(codes[part], 0)]
-        return jnp.concatenate(
-            [jnp.where(codes[part] < 0, -1, image(symmetry, part)) for symmetry, part in self.of_each]
-        )
+        image = lambda symmetry, codes: jnp.asarray(symmetry.actions)[jnp.maximum(codes, 0)]
+        return self._each(lambda symmetry, codes: jnp.where(codes < 0, -1, image(symmetry, codes)), codes)
 
     def of_actions(self, x: Array) -> Array:
         """Something of every action, [M, A]."""
-        return jnp.concatenate([x[part][:, np.argsort(symmetry.actions)] for symmetry, part in self.of_each])
+        return self._each(lambda symmetry, x: x[:, np.argsort(symmetry.actions)], x)
+
+    def _each(self, turn: Callable[[Symmetry, Array], Array], x: Array) -> Array:
+        if self.which is None:
+            return jnp.concatenate([turn(s, x[part]) for s, part in zip(self.symmetries, self.parts, strict=True)])
+        return jnp.stack([turn(symmetry, x) for symmetry in self.symmetries])[self.which, jnp.arange(len(x))]
 
 
 def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
@@ -158,7 +167,7 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     the auxiliary losses of `config` need."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
-    turns = Turns(game, len(index))
+    turns = Turns(game, index + replay.cursor)
     batch = Batch(
         planes=turns.planes(jax.vmap(game.observe)(rows.memory)),
         actions=turns.codes(rows.actions.astype(jnp.int32)),
@@ -166,7 +175,7 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
         value=value[:, 0] if game.num_players == 2 else value,
     )
     if config.future_weight:
-        known = future_moves if game.owners is None else owners_in_the_end
+        known = future_moves if replay.rows.owners is None else owners_in_the_end
         batch = batch._replace(future=turns.of_actions(known(game, replay, index)))
     if config.reply_weight:
         codes, policy = following(replay, index)

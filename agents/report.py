@@ -60,7 +60,7 @@ PANELS = (
         (("search_entropy", "entropy"), ("search_surprise", "surprise")),
     ),
     Panel(
-        "Auxiliary losses", "Who makes each move in the rest of the game; the reply.",
+        "Auxiliary losses", "Who makes each move in the rest of the game, or owns its cell in the end; the reply.",
         (("future_loss", "future"), ("reply_loss", "reply")),
     ),
     Panel(
@@ -80,7 +80,10 @@ PANELS = (
         "Variety", "Share of different positions among those of an iteration, and of different openings.",
         (("distinct", "positions"), ("distinct_openings", "openings")), share=True,
     ),
-    Panel("Rating", "Elo above the untrained network, by matches against earlier selves.", (("rating", "Elo"),)),
+    Panel(
+        "Rating", "Elo above the network that the run began with, by matches against earlier selves.",
+        (("rating", "Elo"),),
+    ),
     Panel(
         "Wins minus losses", "Of the match of each generation against the one before.",
         (("wins_minus_losses", "share"),),
@@ -166,6 +169,8 @@ def draw_calibration(rows: Rows) -> str | None:
     width = 2 / len(counts)
     middles = [-1 + width * (i + 0.5) for i in range(len(counts))]
     points = [(x, s / c, c) for x, s, c in zip(middles, sums, counts, strict=True) if c]
+    if not points:  # no game ended in that time
+        return None
     figure, axes = new_figure()
     axes.plot([-1, 1], [-1, 1], "--", color="grey", linewidth=1)
     most = max(c for *_, c in points)

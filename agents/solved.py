@@ -67,6 +67,8 @@ def read(path: Path, game: Game) -> Solved:
                 raise ValueError(f"want a list of moves in one of {', '.join(ANSWERS)}")
             if not answer:
                 continue
+            if not all(type(action) is int and 0 <= action < game.num_actions for action in answer):
+                raise ValueError(f"moves are numbers from 0 to {game.num_actions - 1}, not {answer}")
             states.append(game.from_record({k: v for k, v in record.items() if k not in BESIDE}))
             right.append(np.isin(np.arange(game.num_actions), answer))
             phases.append(phase(record))

@@ -198,6 +198,7 @@ def sizes_are_plain_positive_numbers(bench: Bench) -> None:
     for size in (game.num_players, game.num_actions, game.max_plies, game.max_legal):
         assert type(size) is int and size >= 1
     assert game.max_legal <= game.num_actions
+    assert max(game.num_actions, game.max_plies) < 2**15, "codes and plies are kept in 16 bits"
 
 
 @form

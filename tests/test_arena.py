@@ -163,6 +163,12 @@ def test_intervals():
     assert 0.9 < low < high <= 1
 
 
+def test_intervals_of_three_with_draws():
+    """Three games of which one is drawn among all: 4/9 of the points; the interval closes around it."""
+    low, high = arena.score_interval(np.full(100, 4 / 9), players=3)
+    assert 0.42 < low < 4 / 9 < high < 0.48
+
+
 def test_elo_by_hand():
     assert arena.elo(0.5) == 0
     assert arena.elo(10 / 11) == pytest.approx(400)

@@ -255,6 +255,29 @@ def test_a_run_can_be_prolonged(run):
     assert [line["iteration"] for line in metrics(home / "runs/a")] == [1, 2, 3, 4, 5]
 
 
+def test_a_folder_is_one_run_s_alone(tmp_path):
+    """While a process trains there nobody else begins or goes on; what an unsaved run has left gives way."""
+    folder = tmp_path / "a"
+    (folder / "tensorboard").mkdir(parents=True)
+    (folder / "metrics.jsonl").write_text('{"iteration": 7}\n')
+    (folder / "games.jsonl").write_text("{}\n")
+    first = start("train.py", *TINY, "--iterations=1000000", "--checkpoint_minutes=0.01", "--out=a", cwd=tmp_path)
+    try:
+        limit = time.monotonic() + 120
+        while not any(path.name.isdigit() for path in folder.glob("resume/*")):
+            assert time.monotonic() < limit and first.poll() is None
+            time.sleep(0.05)
+        for options in ([*TINY, "--iterations=2", "--out=a"], ["--resume=a", "--iterations=2000000"]):
+            code, _, errors = call("train.py", *options, cwd=tmp_path)
+            assert code == 2
+            assert "another process trains in a" in errors
+    finally:
+        first.send_signal(signal.SIGTERM)
+        first.communicate(timeout=120)
+    assert first.returncode == 0
+    assert [line["iteration"] for line in metrics(folder)][:2] == [1, 2]
+
+
 def test_a_run_begins_with_the_weights_of_another(run):
     """With next to no learning it ends with them; their sizes need not be given."""
     home, _, _ = run

@@ -37,6 +37,22 @@ def test_generation_zero_is_random(random_games):
     assert (rows.done.sum(0) == 1).all()
 
 
+def test_what_the_article_has_not_is_refused():
+    with pytest.raises(ValueError, match="--lesson_share is no part of --recipe=value_generations"):
+        dataclasses.replace(CONFIG, lesson_share=0.1)
+    with pytest.raises(ValueError, match="--gate is no part"):
+        dataclasses.replace(CONFIG, gate=True)
+
+
+def test_of_othello_it_may_learn_the_future():
+    """Whose rows tell of no owners here."""
+    game = envs.make("othello")
+    config = dataclasses.replace(preset(game, "cpu", "value_generations"), num_envs=8, channels=8, future_weight=1.0)
+    net, one = make_network(game, config), mesh.make_mesh(8, config.batch_size, 1)
+    run = jax.eval_shape(lambda: generations.start_run(game, net, config))
+    jax.eval_shape(generations.make_learn(game, net, config, one), run, 0.0)
+
+
 def test_results_are_discounted_towards_the_opening(random_games):
     """0.95 at the last decision of a game for whom it is won, less by that factor for every ply before."""
     lanes, rows = random_games

@@ -93,7 +93,7 @@ def test_far_from_the_edges_a_larger_board_is_the_same():
     small, large = (make_network(envs.make(f"go:size={size}"), config) for size in (7, 9))
     weights = random_weights(small.init(jax.random.key(0)), 1)
     wanted = jax.eval_shape(large.init, jax.random.key(0))
-    resized = resize(weights, wanted, ((7, 7), (9, 9)))
+    resized = resize(weights, wanted, ((7, 7), (9, 9)), SMALL.channels)
     assert jax.tree.map(jnp.shape, resized) == jax.tree.map(jnp.shape, wanted)
     board = jax.random.uniform(jax.random.key(2), (4, 7, 7, 17))
     around = jnp.pad(board, ((0, 0), (1, 1), (1, 1), (0, 0)), constant_values=0.5)
@@ -108,8 +108,11 @@ def test_stretched_weights_of_cells():
     ones; each weighs half as much, as there are twice as many. What is shared by all cells stays."""
     a, b = np.arange(4.0) * 8, np.arange(4.0) * 8 + 80
     kernel = np.concatenate([[5.0, 7.0], a, b])[:, None]
-    got = resize({"kernel": kernel}, {"kernel": np.zeros((18, 1))}, ((1, 2), (1, 4)))["kernel"]
+    got = resize({"kernel": kernel}, {"kernel": np.zeros((18, 1))}, ((1, 2), (1, 4)), 1)["kernel"]
     wanted = [[5.0, 7.0], a / 2, (3 * a + b) / 8, (a + 3 * b) / 8, b / 2]
     np.testing.assert_allclose(got[:, 0], np.concatenate(wanted), rtol=1e-6)
     with pytest.raises(ValueError, match=r"kernel is of \[10, 1\] there, of \[19, 1\] here"):
-        resize({"kernel": kernel}, {"kernel": np.zeros((19, 1))}, ((1, 2), (1, 4)))
+        resize({"kernel": kernel}, {"kernel": np.zeros((19, 1))}, ((1, 2), (1, 4)), 1)
+    # As many cells in another order: a column of two has the middle of each in the middle of a row's.
+    turned = resize({"kernel": kernel}, {"kernel": np.zeros((10, 1))}, ((1, 2), (2, 1)), 1)["kernel"]
+    np.testing.assert_allclose(turned[:, 0], np.concatenate([[5.0, 7.0], (a + b) / 2, (a + b) / 2]), rtol=1e-6)

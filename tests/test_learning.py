@@ -285,6 +285,26 @@ def test_samples_are_turned_as_a_whole(parts):
     assert seen == set(range(8))
 
 
+def test_few_rows_meet_every_symmetry_too():
+    """A device's share of a batch may have fewer rows than symmetries; drawn again, a row meets another one."""
+    game = envs.make("tictactoe")
+    state = game.step(game.step(game.init(), 0), 1)
+    planes, codes = game.observe(state), jnp.array([2, 5, -1])
+    met = set()
+    for number in range(64):
+        turns = replay.Turns(game, jnp.array([number, number + 100]))
+        seen = turns.planes(jnp.stack([planes, planes]))
+        moved, marks = turns.codes(jnp.stack([codes, codes])), turns.of_actions(jnp.eye(9)[jnp.array([2, 2])])
+        for row in range(2):
+            i = int(turns.which[row])
+            met.add(i)
+            symmetry = game.symmetries[i]
+            np.testing.assert_array_equal(seen[row], game.observe(symmetry.state(state)))
+            assert moved[row].tolist() == [symmetry.actions[2], symmetry.actions[5], -1]
+            assert marks[row].argmax() == symmetry.actions[2]
+    assert met == set(range(8))
+
+
 def test_every_row_is_drawn_as_often_as_asked():
     config = dataclasses.replace(SMALL, num_envs=1024, plies_per_iteration=4, batch_size=512, replay_ratio=3.0)
     assert updates_per_iteration(config) * 512 == 3 * 4096

@@ -1,5 +1,6 @@
 """Proofs, against solved positions from other programs and values known by hand; and what is known without search."""
 
+import dataclasses
 import gzip
 import itertools
 import json
@@ -223,6 +224,14 @@ def test_what_theory_settles_is_right():
                 reached |= edge
                 edge = {b for b in free - reached for a in edge if max(abs(a[0] - b[0]), abs(a[1] - b[1])) == 1}
             assert {(int(r), int(c)) for r, c in np.argwhere(found)} == reached & free
+
+
+def test_a_draw_that_theory_knows_is_no_loss():
+    """Tic-tac-toe of which it is known from the first move on that it is a draw."""
+    game = envs.make("tictactoe")
+    known = lambda s: jnp.where((s.board != 0).any(), 0.0, jnp.nan)
+    verdict = prove.make_solver(dataclasses.replace(game, settled=known), 1 << 12)(game.init())
+    assert verdict.value == 0
 
 
 def exact_results(game, states):

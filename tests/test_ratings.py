@@ -37,6 +37,13 @@ def test_intervals_hold_the_rating_and_narrow_with_games():
     assert 2 < wide / narrow < 4.5  # three, by the square root
 
 
+def test_intervals_stay_open_where_all_was_won():
+    """As those of one match: 50 pairs won leave more than 300 points between the ends."""
+    low, high = bootstrap([Meeting(1, 0, np.ones(50)), Meeting(2, 1, np.full(50, 0.5))], 3, anchor=0)
+    assert high[1] - low[1] > 100
+    assert low[2] < high[2]
+
+
 def test_when_baselines_were_passed():
     networks = lambda *elo: [
         {"player": f"{i}", "elo": x, "minutes": 1.0 + i, "games": 100 + 100 * i} for i, x in enumerate(elo)

@@ -22,6 +22,7 @@ from typing import ClassVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+import orbax.checkpoint as ocp
 import pytest
 from jax.sharding import PartitionSpec as Spec
 
@@ -100,6 +101,30 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path):
     assert same(checkpoint.load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
     assert same(checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.average)
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
+
+
+def test_a_run_from_before_rows_told_owners_goes_on(tmp_path):
+    """Its rows say nothing of who owns what; what fits no form is said to be of another version."""
+    config = dataclasses.replace(SMALL, env="othello", future_weight=1.0, replay_capacity=16)
+    game, one = envs.make("othello"), mesh.make_mesh(16, 32, 1)
+    net = make_network(game, config)
+    run = jax.jit(lambda: start_run(game, net, config))()
+    assert run.replay.rows.owners is not None
+    old = run._replace(replay=run.replay._replace(rows=run.replay.rows._replace(owners=None)))
+    fields = old.replay.rows._asdict()
+    del fields["owners"]
+    plain = dict(checkpoint._stored(old), replay=old.replay._asdict() | {"rows": fields})
+    for tree, name in ((plain, "1"), (plain | {"lanes": {}}, "2")):
+        with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as writer:
+            writer.save(tmp_path / name, ocp.args.Composite(run=ocp.args.StandardSave(tree)))
+    read = checkpoint.load_run(tmp_path / "1", config, one)
+    assert same(read.replay.rows._replace(owners=None), old.replay.rows)
+    assert same(read._replace(replay=None), old._replace(replay=None))
+    assert (np.asarray(read.replay.rows.owners) == -1).all()
+    batch = replay.sample(game, read.replay, jnp.arange(16), config)
+    assert (np.asarray(batch.future) == -1).all()
+    with pytest.raises(checkpoint.CheckpointError, match="of another version"):
+        checkpoint.load_run(tmp_path / "2", config, one)
 
 
 def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeypatch):
