@@ -2,7 +2,7 @@
 
 Small boards are solved, the full one is searched by the network in models/foq. Takes about an hour on one core;
 `--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the page anew
-and leaves the others as they are: small (boards), sizes, first (moves), games.
+and leaves the others as they are: small (boards), single (the full board of one queen), sizes, first (moves), games.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6", 
 CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
 ROOM = 8_000_000
+ROOM_SINGLE = 24_000_000
 VALUED_EVERY = 5  # moves of an annotated game
 
 
@@ -228,6 +229,15 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 (`pytest -m slow tests/test_prove.py`, some of them also without `-m slow`).
 """
 
+SINGLE_BOARD = """## One queen on the full board (exact)
+
+{made}; {positions:,} positions, {minutes:.0f} minutes. On 8 x 8, where who cannot move wins, {winner} wins:
+
+| first moves that win | that lose | not found out, as the winner was known before |
+|---|---|---|
+| {wins} | {loses} | {unknown} |
+"""
+
 SIZES = """## How the advantage changes with the size (estimated)
 
 {made}. Share of games that who begins wins, between two random players (4000 games) and between two that search 100
@@ -268,6 +278,24 @@ def small(minutes: float) -> str:
     return SMALL.format(made=made(), minutes=minutes, double=double, single=single)
 
 
+def single(minutes: float) -> str:
+    game = envs.make("foq_single")
+    solve = prove.make_solver(game, ROOM_SINGLE)
+    solve(game.init(), seconds=0)  # compiles
+    return told(game, solve(game.init(), seconds=12 * 60 * minutes, tell=say))
+
+
+def told(game: envs.Game, verdict: prove.Verdict) -> str:
+    names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
+    return SINGLE_BOARD.format(
+        made=made(),
+        positions=verdict.positions,
+        minutes=verdict.seconds / 60,
+        winner={1: "the first player", -1: "the second player", None: "nobody knows who"}[verdict.value],
+        **{key: " ".join(names[kind]) or "none" for key, kind in (("wins", 1), ("loses", -1), ("unknown", None))},
+    )
+
+
 def sizes(minutes: float) -> str:
     return SIZES.format(made=made(), chances=chances(CHANCES))
 
@@ -284,14 +312,21 @@ def games(minutes: float) -> str:
         ("White: the network with 256 simulations; Red: 1000 random play-outs", [f"{ours}@256", "uct:1000"], "uct.png"),
         ("Two players of 200 random play-outs", ["uct:200"] * 2, "uct_uct.png"),
     ]
-    told = [
+    texts = [
         annotated(game, title, play(game, *players, seed=3), file, solve, 20 * minutes)
         for title, players, file in chosen
     ]
-    return GAMES.format(made=made(), network=network(), games="\n\n".join(told))
+    return GAMES.format(made=made(), network=network(), games="\n\n".join(texts))
 
 
-PARTS = {"small": small, "sizes": sizes, "first": first, "games": games}  # in the order of the page
+TITLES = {
+    "small": "Who wins on small",
+    "single": "One queen on the full",
+    "sizes": "How the advantage",
+    "first": "The first move",
+    "games": "Three games",
+}
+PARTS = {"small": small, "single": single, "sizes": sizes, "first": first, "games": games}  # in the order of the page
 
 
 def made() -> str:
@@ -317,7 +352,9 @@ def main() -> None:
     PICTURES.mkdir(parents=True, exist_ok=True)
     page = DOCS / "foq_explored.md"
     there = page.read_text().split("\n## ")[1:] if page.exists() else []
-    old = dict(zip(PARTS, ("## " + part.rstrip("\n") + "\n" for part in there), strict=False))
+    old = {
+        title: "## " + part.rstrip("\n") + "\n" for part in there for title in TITLES if part.startswith(TITLES[title])
+    }
     wanted = options.parts or list(PARTS)
     parts = [make(options.minutes) if name in wanted or name not in old else old[name] for name, make in PARTS.items()]
     saved.write(page, "\n".join([HEAD, *parts]))

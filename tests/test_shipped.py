@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents import models, solved
+from agents import arena, models, solved
 from agents.players import game_of, make_player
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -46,9 +46,31 @@ def test_go_on_5_x_5_begins_in_the_centre():
         assert game.action_name(int(action[0])) == "C3"
 
 
+def test_one_queen_begins_with_a_move_that_is_proved_to_win():
+    """The other one is its mirror image, a1; docs/foq_explored.md tells how that was proved."""
+    path = str(ROOT / "models" / "foq_single")
+    game = envs.make(game_of(path))
+    start = jax.tree.map(lambda x: jnp.asarray(x)[None], game.init())
+    for simulations in (0, 64):
+        player = make_player(f"{path}@{simulations}", game, simulations)
+        action = jax.jit(player.act)(player.weights, jax.random.key(0), start, jnp.zeros(1, jnp.int32))
+        assert game.action_name(int(action[0])) in ("h8", "a1")
+
+
+@pytest.mark.parametrize("size", [7, 9])
+def test_go_wins_against_random_moves(size):
+    """The network alone, nearly all of 20 games."""
+    path = str(ROOT / "models" / f"go_{size}x{size}")
+    game = envs.make(game_of(path))
+    alone, random = (make_player(spec, game, 0) for spec in (f"{path}@0", "random"))
+    played = arena.play_match(game, alone, random, games=20, opening_plies=2, seed=0)
+    assert played.score.mean() >= 0.95
+
+
 def test_every_model_has_its_card_and_is_small():
     folders = [path for path in (ROOT / "models").iterdir() if path.is_dir()]
-    names = {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_single", "foq_multi", "evopawness", "go_5x5"}
+    names = {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_single", "foq_multi", "evopawness"}
+    names |= {f"go_{size}x{size}" for size in (5, 7, 9)}
     assert names <= {path.name for path in folders}
     for folder in folders:
         assert (folder / "README.md").read_text().count("train.py") > 0
