@@ -108,8 +108,8 @@ def full_board(game: envs.Game) -> str:
     order = sorted(most, key=lambda name: -most[name])
     rows = [[name, *(f"{column[name]:+.2f}" for column in columns.values())] for name in order]
     say("games of the network against itself")
-    player = make_player(f"{MODEL}@64", game, 0)
-    played = arena.play_match(game, player, player, games=400, opening_plies=2, seed=1, fair=True)
+    player = make_player(f"{MODEL}@32", game, 0)
+    played = arena.play_match(game, player, player, games=200, opening_plies=2, seed=1, fair=True)
     return FULL.format(
         moves=table(["move", *(f"{n} simulations" for n in columns)], rows),
         picture=heat_map(game, most),
@@ -259,8 +259,8 @@ FULL = """{moves}
 ![first moves by value]({picture})
 
 Who wins the full board is thus open: the best move for White, {best}, is worth {value:+.2f} to the network, and its
-opinions moved by up to {moved:.2f} between the first column and the last. In 400 games against itself, 64 simulations a
-move, from openings of two random moves each, who began won {share:.1%} (one standard error: 2.5 points), in {plies:.1f}
+opinions moved by up to {moved:.2f} between the first column and the last. In 200 games against itself, 32 simulations a
+move, from openings of two random moves each, who began won {share:.1%} (one standard error: 3.5 points), in {plies:.1f}
 moves on average."""
 
 GAMES = """## Three games
