@@ -175,7 +175,10 @@ def test_somebody_at_the_terminal_plays_a_match():
 
 
 def test_ctrl_c_ends_a_match_without_a_traceback():
-    command = [sys.executable, "evaluate.py", "match", "human", "random", "--env=tictactoe"]
+    # Programs begun in the background by a shell, as this may be, ignore the signal, and so do theirs.
+    heed = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    start = f"{heed}; runpy.run_path('evaluate.py', run_name='__main__')"
+    command = [sys.executable, "-c", start, "match", "human", "random", "--env=tictactoe"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
     said = ""
