@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import os
 import shutil
 import signal
@@ -25,7 +26,7 @@ from agents import archive, checkpoint, cli, diagnosis, hosts, learner, memory, 
 from agents.archive import Archive
 from agents.config import Config, stage, stages
 from agents.iteration import Run
-from agents.metrics import METRICS, Report, Silence
+from agents.metrics import METRICS, TENSORBOARD, Report, Silence
 from agents.network import Network, make_network
 from agents.rating import Match, Rating, due, make_rating
 from agents.selfplay import Ended
@@ -51,7 +52,7 @@ class Stop:
 @contextlib.contextmanager
 def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
     """The run's folder, made or found, for this run alone as long as it goes on. All processes share it. A run that has
-    been saved is never written over; what is left of one that was not is removed.
+    been saved is never written over; what is left of one that was not, or is somebody else's, is set aside.
 
     Raises:
         ValueError: it holds a run, another process trains there, or it is not shared.
@@ -71,7 +72,7 @@ def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
         if trouble := hosts.told(trouble):
             raise ValueError(trouble)
         if resume is None and hosts.first():
-            clear(folder)
+            set_aside(folder)
             (folder / METRICS).touch()
         hosts.told("it is there")
         if resume is None and not (folder / METRICS).exists():
@@ -92,18 +93,26 @@ def alone(folder: int) -> bool:
     return True
 
 
-def clear(folder: Path) -> None:
-    """Removes what a run writes before it is saved."""
-    for name in (METRICS, archive.FILE):
-        (folder / name).unlink(missing_ok=True)
-    shutil.rmtree(folder / "tensorboard", ignore_errors=True)
+UNSAVED = (METRICS, archive.FILE, TENSORBOARD)  # what a run writes before it is saved
+
+
+def set_aside(folder: Path) -> None:
+    """Gives other names to what has those of a run's own, so that nobody's data are lost."""
+    for name in UNSAVED:
+        if (folder / name).exists():
+            asides = (folder / f"{name}.old{number or ''}" for number in itertools.count())
+            aside = next(path for path in asides if not path.exists())
+            (folder / name).rename(aside)
+            print(f"{folder / name} was there before this run, now it is {aside}", file=sys.stderr)
 
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
     if not hosts.first():
         return
-    clear(folder)
+    for name in (METRICS, archive.FILE):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
     with contextlib.suppress(OSError):  # it holds something else
         folder.rmdir()
 

@@ -21,7 +21,7 @@ from tensorboardX.summary import scalar
 
 from agents.lines import Lines
 
-METRICS = "metrics.jsonl"
+METRICS, TENSORBOARD = "metrics.jsonl", "tensorboard"  # names in the folder of a run
 PROTO: Any = event_pb2  # makes its classes when it is imported
 BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
 WATCHED = 30  # iterations over which the value is watched
@@ -127,7 +127,7 @@ class Report:
     def __init__(self, folder: Path, iteration: int, progress: float):
         """Goes on after `iteration`."""
         self.lines = Lines(folder / METRICS, iteration)
-        self.board = Board(folder / "tensorboard", iteration)
+        self.board = Board(folder / TENSORBOARD, iteration)
         self.unwritten: set[str] = set()  # that the reader knows of
         self.balance = Balance()
         self.console = Console(stderr=True)

@@ -256,11 +256,12 @@ def test_a_run_can_be_prolonged(run):
 
 
 def test_a_folder_is_one_run_s_alone(tmp_path):
-    """While a process trains there nobody else begins or goes on; what an unsaved run has left gives way."""
+    """While a process trains there nobody else begins or goes on; what was there before is kept under other names."""
     folder = tmp_path / "a"
     (folder / "tensorboard").mkdir(parents=True)
     (folder / "metrics.jsonl").write_text('{"iteration": 7}\n')
     (folder / "games.jsonl").write_text("{}\n")
+    (folder / "games.jsonl.old").write_text("older\n")
     first = start("train.py", *TINY, "--iterations=1000000", "--checkpoint_minutes=0.01", "--out=a", cwd=tmp_path)
     try:
         limit = time.monotonic() + 120
@@ -276,6 +277,9 @@ def test_a_folder_is_one_run_s_alone(tmp_path):
         first.communicate(timeout=120)
     assert first.returncode == 0
     assert [line["iteration"] for line in metrics(folder)][:2] == [1, 2]
+    kept = {path.name: path.read_text() for path in folder.glob("*.old*") if path.is_file()}
+    assert kept == {"metrics.jsonl.old": '{"iteration": 7}\n', "games.jsonl.old": "older\n", "games.jsonl.old1": "{}\n"}
+    assert (folder / "tensorboard.old").is_dir()
 
 
 def test_a_run_begins_with_the_weights_of_another(run):
