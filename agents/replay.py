@@ -136,7 +136,7 @@ class Turns:
     symmetries each row meets one by its number."""
 
     def __init__(self, game: Game, numbers: Array):
-        """`numbers` int32[M], which a row must not have again whenever it is drawn."""
+        """`numbers` int32[M], of the rows, and others for the same rows at another time."""
         rows, self.symmetries = len(numbers), game.symmetries
         parts = [rows * i // len(self.symmetries) for i in range(len(self.symmetries) + 1)]
         self.parts = list(map(slice, parts[:-1], parts[1:]))

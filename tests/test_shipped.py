@@ -35,26 +35,17 @@ def test_solved_positions(name, file, simulations, least):
     assert kept.mean() >= least
 
 
-def test_go_on_5_x_5_begins_in_the_centre():
-    """From there Black takes the whole board (van der Werf, van den Herik and Uiterwijk 2003)."""
-    path = str(ROOT / "models" / "go_5x5")
+@pytest.mark.parametrize(("name", "moves"), [("go_5x5", {"C3"}), ("foq_single", {"h8", "a1"})])
+def test_first_moves_that_win(name, moves):
+    """On 5 x 5 Black takes the whole board from the centre (van der Werf, van den Herik and Uiterwijk 2003); that one
+    queen wins by its moves into two corners was proved, see docs/foq_explored.md."""
+    path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
     start = jax.tree.map(lambda x: jnp.asarray(x)[None], game.init())
     for simulations in (0, 64):
         player = make_player(f"{path}@{simulations}", game, simulations)
         action = jax.jit(player.act)(player.weights, jax.random.key(0), start, jnp.zeros(1, jnp.int32))
-        assert game.action_name(int(action[0])) == "C3"
-
-
-def test_one_queen_begins_with_a_move_that_is_proved_to_win():
-    """The other one is its mirror image, a1; docs/foq_explored.md tells how that was proved."""
-    path = str(ROOT / "models" / "foq_single")
-    game = envs.make(game_of(path))
-    start = jax.tree.map(lambda x: jnp.asarray(x)[None], game.init())
-    for simulations in (0, 64):
-        player = make_player(f"{path}@{simulations}", game, simulations)
-        action = jax.jit(player.act)(player.weights, jax.random.key(0), start, jnp.zeros(1, jnp.int32))
-        assert game.action_name(int(action[0])) in ("h8", "a1")
+        assert game.action_name(int(action[0])) in moves
 
 
 @pytest.mark.parametrize("size", [7, 9])
