@@ -28,7 +28,7 @@ from agents.config import Config, stage, stages
 from agents.iteration import Run
 from agents.metrics import METRICS, TENSORBOARD, Report, Silence
 from agents.network import Network, make_network
-from agents.rating import Match, Rating, due, make_rating
+from agents.rating import Match, Rating, check_rating, due, make_rating
 from agents.selfplay import Ended
 from envs import check
 
@@ -128,6 +128,7 @@ def train(config: Config, resume: Path | None) -> None:
     began = time.monotonic()
     game = envs.make(config.env)
     check.demand_form(game)
+    check_rating(game, config)
     net = make_network(game, config)
     if config.weights and resume is None:
         net = models.begin_with(net, config)

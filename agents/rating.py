@@ -28,17 +28,18 @@ class Rating:
 Match = Callable[[Run, Rating], tuple[Run, Rating]]
 
 
+def check_rating(game: Game, config: Config) -> None:
+    """Raises ValueError for ratings that a run could not have."""
+    if config.rating_games and game.num_players != 2:
+        raise ValueError(f"--rating_games: ratings are for two players; {game.name} has {game.num_players}")
+
+
 def make_rating(game: Game, config: Config) -> Match:
     """`rate(run, rating) -> (run, rating)` plays `rating_games` games between the averaged network and `run.rival`.
 
     The newest takes the rival's place, with gating only when it has `gate_share` of the points. A match that one side
     won altogether counts as if half a game more had gone the other way, so that ratings stay finite.
-
-    Raises:
-        ValueError: the game is not for two players.
     """
-    if game.num_players != 2:
-        raise ValueError(f"--rating_games: ratings are for two players; {game.name} has {game.num_players}")
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
     newest, rival = Player("newest", act), Player("rival", act)
     pairs = config.rating_games // 2
