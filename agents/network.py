@@ -299,17 +299,23 @@ class PolicyValue(nn.Module):
 
 
 def make_network(game: Game, config: Config) -> Network:
-    """The network of `config` for the shapes of `game`."""
+    """The network of `config` for the shapes of `game`; each of its functions is compiled, wherever it is called."""
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 
     def module(train: bool) -> PolicyValue:
         return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train)
 
+    @jax.jit
+    def init(key) -> Any:
+        return module(False).init(key, jnp.zeros((1, *shape)))
+
+    @jax.jit
     def train(weights, planes):
         output, changed = module(True).apply(weights, planes, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
+    @jax.jit
     def apply(weights, planes) -> Any:
         return module(False).apply(weights, planes)[:2]
 
-    return Network(lambda key: module(False).init(key, jnp.zeros((1, *shape))), apply, train)
+    return Network(init, apply, train)

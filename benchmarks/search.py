@@ -26,7 +26,7 @@ import envs
 from agents import cli
 from agents.config import Config
 from agents.network import Heads, Network, make_network
-from agents.search import make_search
+from agents.search import make_forest, make_search
 from benchmarks import rounds
 from envs.game import Game
 
@@ -112,7 +112,7 @@ def flat() -> Iterator[rounds.Row]:
 
 
 def memory() -> Iterator[rounds.Row]:
-    """Memory of one search of EvoPawness, 1024 games, 64 simulations, as the compiler plans it."""
+    """Memory of a search of EvoPawness, 1024 games, 64 simulations: its trees alone, and all the compiler plans."""
     game = envs.make("evopawness")
     net = make_network(game, Config(channels=8, blocks=1))
     weights = jax.eval_shape(net.init, jax.random.key(0))
@@ -122,7 +122,14 @@ def memory() -> Iterator[rounds.Row]:
         search = make_search(game, net, config, explore=True)
         arguments = weights, jax.random.key(0), states, jax.ShapeDtypeStruct((1024,), jnp.int32)
         planned: Any = jax.jit(search).lower(*arguments).compile().memory_analysis()
-        yield {"tree": tree, "GiB": round(planned.temp_size_in_bytes / 2**30, 2)}
+        forest = make_forest(game, net, config)
+        trees = jax.eval_shape(lambda w, k, s, forest=forest: forest.plant(w, k, s, 65), *arguments[:3])
+        size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(trees))
+        yield {
+            "tree": tree,
+            "trees_GiB": round(size / 2**30, 3),
+            "planned_GiB": round(planned.temp_size_in_bytes / 2**30, 3),
+        }
 
 
 PARTS = {"loops": loops, "flat": flat, "memory": memory}

@@ -27,14 +27,13 @@ KINDS = {
 
 def random_weights(weights, seed):
     """Nothing stays zero, as after training; scales of normalisation stay positive."""
-    leaves, shape = jax.tree.flatten(weights)
-    keys = jax.random.split(jax.random.key(seed), len(leaves))
-    drawn = [0.3 + jax.random.uniform(key, x.shape) for key, x in zip(keys, leaves, strict=True)]
-    signs = [
-        1 if x.ndim < 2 else jax.random.choice(key, jnp.array([-1, 1]), x.shape)
-        for key, x in zip(keys, leaves, strict=True)
-    ]
-    return jax.tree.unflatten(shape, [0.3 * x * sign for x, sign in zip(drawn, signs, strict=True)])
+    lot = np.random.default_rng(seed)
+
+    def drawn(x):
+        sign = 1 if x.ndim < 2 else lot.choice([-1, 1], x.shape)
+        return np.float32(0.3 * lot.uniform(0.3, 1.3, x.shape) * sign)
+
+    return jax.tree.map(drawn, weights)
 
 
 @pytest.fixture(scope="module")
@@ -42,13 +41,16 @@ def planes():
     """Observations of 32 positions after a few random moves."""
 
     def moved(s, key):
-        mask = GAME.mask(s)
-        return GAME.step(s, jax.random.categorical(key, jnp.where(mask, 0.0, -1e9)))
+        return GAME.step(s, jax.random.categorical(key, jnp.where(GAME.mask(s), 0.0, -1e9))), None
 
-    states = jax.vmap(lambda _: GAME.init())(jnp.arange(32))
-    for i in range(4):
-        states = jax.vmap(moved)(states, jax.random.split(jax.random.key(i), 32))
-    return jax.vmap(GAME.observe)(states)
+    def after(key):
+        return GAME.observe(jax.lax.scan(moved, GAME.init(), jax.random.split(key, 4))[0])
+
+    return jax.jit(jax.vmap(after))(jax.random.split(jax.random.key(0), 32))
+
+
+def enlarged(weights, wide, channels):
+    return jax.jit(lambda key: grow(weights, wide.init(key), channels, key))(jax.random.key(3))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,9 +59,9 @@ def test_outputs_stay(kind, planes):
     small = dataclasses.replace(SMALL, **base)
     large = dataclasses.replace(small, **larger)
     narrow, wide = make_network(GAME, small), make_network(GAME, large)
-    weights = random_weights(narrow.init(jax.random.key(0)), 1)
-    grown = grow(weights, wide.init(jax.random.key(2)), (small.channels, large.channels), jax.random.key(3))
-    assert jax.tree.map(jnp.shape, grown) == jax.tree.map(jnp.shape, wide.init(jax.random.key(0)))
+    weights = random_weights(jax.eval_shape(narrow.init, jax.random.key(0)), 1)
+    grown = enlarged(weights, wide, (small.channels, large.channels))
+    assert jax.tree.map(jnp.shape, grown) == jax.tree.map(jnp.shape, jax.eval_shape(wide.init, jax.random.key(0)))
     for one, other in ((narrow.apply, wide.apply), (narrow.train, wide.train)):
         before, after = one(weights, planes), other(grown, planes)
         before, after = (x if one is narrow.apply else x[0] for x in (before, after))
@@ -69,8 +71,8 @@ def test_outputs_stay(kind, planes):
 
 def test_copies_learn_to_differ(planes):
     narrow, wide = (make_network(GAME, dataclasses.replace(SMALL, channels=channels)) for channels in (8, 16))
-    weights = random_weights(narrow.init(jax.random.key(0)), 1)
-    grown = grow(weights, wide.init(jax.random.key(2)), (8, 16), jax.random.key(3))
+    weights = random_weights(jax.eval_shape(narrow.init, jax.random.key(0)), 1)
+    grown = enlarged(weights, wide, (8, 16))
 
     def loss(params):
         logits, value = wide.apply({**grown, "params": params}, planes)
@@ -91,7 +93,7 @@ def test_far_from_the_edges_a_larger_board_is_the_same():
     """Three convolutions see a cell's neighbourhood of 7 x 7, the small board and the middle of the large one."""
     config = dataclasses.replace(SMALL, env="go:size=7", pooling=False, slides=False, normalisation="none")
     small, large = (make_network(envs.make(f"go:size={size}"), config) for size in (7, 9))
-    weights = random_weights(small.init(jax.random.key(0)), 1)
+    weights = random_weights(jax.eval_shape(small.init, jax.random.key(0)), 1)
     wanted = jax.eval_shape(large.init, jax.random.key(0))
     resized = resize(weights, wanted, ((7, 7), (9, 9)), SMALL.channels)
     assert jax.tree.map(jnp.shape, resized) == jax.tree.map(jnp.shape, wanted)

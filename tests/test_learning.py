@@ -135,7 +135,7 @@ def test_of_othello_the_discs_in_the_end_are_learnt():
     config = dataclasses.replace(SMALL, env=game.name, plies_per_iteration=120, num_simulations=2, future_weight=1.0)
     net = make_network(game, config)
     iterate = jax.jit(make_iteration(game, net, config, ONE))
-    run, _ = iterate(start_run(game, net, config), 0.0)
+    run, _ = iterate(jax.jit(lambda: start_run(game, net, config))(), 0.0)
     index = replay.draw(run.replay, jax.random.key(0), (64,))
     batch = replay.sample(game, run.replay, index, config)
     mine, others = ((np.asarray(batch.future) == seat).sum(-1) for seat in range(2))
@@ -213,9 +213,8 @@ def test_rows_of_a_run_hold_the_outcome_of_their_game(parts):
 
 def test_three_players_learn_a_value_for_every_seat():
     game = envs.make("foq_multi:rows=4,cols=4")
-    config = dataclasses.replace(
-        preset(game, "cpu"), num_envs=16, num_simulations=4, channels=8, blocks=1, replay_capacity=400, batch_size=32
-    )
+    small = {"channels": 8, "blocks": 1, "slides": False, "num_simulations": 4}
+    config = dataclasses.replace(preset(game, "cpu"), **small, num_envs=16, replay_capacity=400, batch_size=32)
     assert config.resign == 1
     net = make_network(game, config)
     run = jax.jit(lambda: start_run(game, net, config))()

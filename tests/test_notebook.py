@@ -1,7 +1,7 @@
 """The notebooks run from top to bottom, on the CPU with small settings.
 
 Through nbclient and not nbmake: their cells call commands, and a command that fails raises nothing in a notebook. So
-what they print and leave behind is looked at.
+its exit status is looked at, and what the cells print and leave behind.
 """
 
 import os
@@ -13,7 +13,7 @@ import nbformat
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-TINY = "--num_envs=16 --num_simulations=2 --channels=8 --blocks=1 --batch_size=32"
+TINY = "--num_envs=16 --num_simulations=2 --channels=8 --blocks=1 --no_slides --batch_size=32"
 
 
 @pytest.fixture
@@ -25,12 +25,11 @@ def execute(monkeypatch):
             monkeypatch.setenv(f"RIPZERO_{setting}", str(value))
         monkeypatch.setenv("JAX_PLATFORMS", os.environ.get("JAX_PLATFORMS", "cpu"))
         book = nbformat.read(ROOT / "colab" / name, as_version=4)
+        for cell in book.cells:
+            cell.source = re.sub(r"^( *)(!.*)$", r"\1\2\n\1assert _exit_code == 0", cell.source, flags=re.MULTILINE)
         nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(ROOT / "colab")}}).execute()
         cells = [cell for cell in book.cells if cell.cell_type == "code"]
-        printed = "".join(o.get("text", "") for cell in cells for o in cell.outputs)
-        assert "error:" not in printed.lower()
-        assert "Traceback" not in printed
-        return cells, printed
+        return cells, "".join(o.get("text", "") for cell in cells for o in cell.outputs)
 
     return run
 
