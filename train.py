@@ -149,8 +149,6 @@ def train_in(
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     run = checkpoint.load_run(resume, config, devices) if resume else None
-    if hosts.first():
-        checkpoint.forget_later(folder, iteration)
     report = Report(folder, iteration, progress) if hosts.first() else Silence()
     games = Archive(folder, game, iteration) if hosts.first() else None
     stop = Stop(report)
@@ -162,6 +160,8 @@ def train_in(
     try:
         programs = build(game, net, config, devices, report)
         built = True
+        if hosts.first():
+            checkpoint.forget_later(folder, iteration)
         rehearsal = Rehearsal(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
         outlets = Outlets(saver, report, games, stop, rehearsal)

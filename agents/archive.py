@@ -51,7 +51,7 @@ class Archive:
             self.lines.add("\n".join(lines))
 
     def close(self) -> None:
-        self.lines.file.close()
+        self.lines.close()
 
 
 def distinct_openings(ended: Ended) -> float | None:

@@ -6,6 +6,7 @@ import errno
 import json
 import math
 import os
+from io import FileIO
 from pathlib import Path
 
 
@@ -13,29 +14,41 @@ class Lines:
     """A file of JSON lines that a full disk cannot tear: what does not fit waits, and is written once there is room."""
 
     def __init__(self, path: Path, iteration: int):
-        """Goes on after `iteration`: lines of later iterations, and half a line that a crash left, are dropped."""
-        lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
-        kept = [line for line in lines if _iteration_of(line) <= iteration]
-        if kept != lines or not path.exists():
-            changed = path.with_name(path.name + ".new")
-            changed.write_bytes(b"".join(kept))
-            changed.replace(path)
-        self.file = path.open("ab", buffering=0)
-        self.written, self.waiting = path.stat().st_size, b""
+        """Goes on after `iteration`: lines of later iterations, and half a line that a crash left, are dropped, but not
+        before there is something in their place."""
+        self.path, self.iteration = path, iteration
+        self.file: FileIO | None = None
+        self.written, self.waiting = 0, b""
 
     def add(self, line: str) -> None:
         """Raises OSError when the line has to wait."""
         self.waiting += line.encode() + b"\n"
+        file = self.file = self.file or self._open()
         count = 0
         try:
-            count = self.file.write(self.waiting)
+            count = file.write(self.waiting) or 0
         finally:
             whole = self.waiting[:count].rfind(b"\n") + 1
             self.written, self.waiting = self.written + whole, self.waiting[whole:]
             if count > whole:
-                os.ftruncate(self.file.fileno(), self.written)
+                os.ftruncate(file.fileno(), self.written)
         if self.waiting:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _open(self) -> FileIO:
+        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
+        kept = [line for line in lines if _iteration_of(line) <= self.iteration]
+        if kept != lines:
+            changed = self.path.with_name(self.path.name + ".new")
+            changed.write_bytes(b"".join(kept))
+            changed.replace(self.path)
+        file = self.path.open("ab", buffering=0)
+        self.written = self.path.stat().st_size
+        return file
+
+    def close(self) -> None:
+        if self.file is not None:
+            self.file.close()
 
 
 def _iteration_of(line: bytes) -> float:

@@ -177,7 +177,7 @@ class Report:
     def close(self) -> None:
         self.bar.stop()
         self.board.close()
-        self.lines.file.close()
+        self.lines.close()
 
 
 class Silence(Report):
