@@ -75,10 +75,11 @@ class Gate:
     """The challenger; players as in a match."""
     best: tyro.conf.Positional[str]
     """The one to beat."""
-    games: int = 400
+    games: int | None = None
     """As in a match, and so on."""
     threshold: float = 0.55
-    """Share of the points that is asked for (Silver et al. 2017)."""
+    """Share of the points that is asked for (Silver et al. 2017); of more than two players, against whom the challenger
+    has one seat, the share that tells of the same difference."""
     num_simulations: int = 32
     opening_plies: int | None = None
     fair: bool = True
@@ -94,10 +95,11 @@ class Ladder:
 
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
-    baselines: tuple[str, ...] = ("random", "minimax:2", "uct:100")
-    """Players beside the networks; the first one is the anchor."""
-    games: int = 100
-    """Games of every match."""
+    baselines: tuple[str, ...] | None = None
+    """Players beside the networks; the first one is the anchor. By default random, minimax:2, which is for two players
+    only, and uct:100."""
+    games: int | None = None
+    """Games of every match; by default 100, or the multiple of the players below."""
     networks: int = 12
     """Networks at most, spread evenly over the run, the last one among them."""
     solved: Path | None = None
@@ -185,8 +187,8 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
     sprt = None if is_gate else command.sprt
     if sprt and sprt[0] >= sprt[1]:
         raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
-    if game.num_players != 2 and (is_gate or sprt):
-        raise ValueError(f"gates and --sprt are for two players; {game.name} has {game.num_players}")
+    if game.num_players != 2 and sprt:
+        raise ValueError(f"--sprt is for two players; {game.name} has {game.num_players}")
     stop = (lambda pairs: ratings.decided(pairs, *sprt) is not None) if sprt else None
     start, even = time.monotonic(), game.num_players if HUMAN in names else 400 // game.num_players * game.num_players
     timeout = host_match.TIMEOUT if is_gate else command.timeout
@@ -198,7 +200,7 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
     result = arena.result(a, b, played)
     verdict = (ratings.decided(played.score.mean(0), *sprt) or "not decided") if sprt else None
     if is_gate:
-        verdict = "accepted" if result.score >= command.threshold else "rejected"
+        verdict = "accepted" if result.score >= arena.as_hard(command.threshold, game.num_players) else "rejected"
     if command.json:
         record = {"game": game.name, "seconds": time.monotonic() - start, "seed": command.seed}
         verdicts = {} if verdict is None else {"verdict": verdict}
@@ -253,38 +255,39 @@ def run_ladder(command: Ladder) -> None:
     networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
     if not networks:
         checkpoint.find(command.run, "networks")  # says what is wrong
-    if not command.baselines or command.networks < 1:
-        raise ValueError("ladder: want at least one baseline and one network")
     game = choose_game(None, str(networks[-1]))
-    if game.num_players != 2:
-        raise ValueError(f"ladders are for two players; {game.name} has {game.num_players}")
+    few = ("random", "uct:100") if game.num_players > 2 else ("random", "minimax:2", "uct:100")
+    baselines = few if command.baselines is None else command.baselines
+    if not baselines or command.networks < 1:
+        raise ValueError("ladder: want at least one baseline and one network")
     positions = solved.read(command.solved, game) if command.solved else None
-    specs = [*command.baselines, *map(str, networks)]
+    specs = [*baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
-    wanted = schedule(len(command.baselines), len(networks))
-    meetings, plies = [], opening_plies(game, command.games, command.opening_plies)
+    wanted = schedule(len(baselines), len(networks))
+    games = 100 // game.num_players * game.num_players if command.games is None else command.games
+    meetings, plies = [], opening_plies(game, games, command.opening_plies)
     with Progress(console=Console(stderr=True), transient=True) as bar:
         for a, b in bar.track(wanted, description=f"{game.name}: {len(wanted)} matches"):
             played = arena.play_match(
                 game, players[a], players[b],
-                games=command.games, opening_plies=plies, fair=command.fair, seed=command.seed,
+                games=games, opening_plies=plies, fair=command.fair, seed=command.seed,
             )  # fmt: skip
             meetings.append(ratings.Meeting(a, b, played.score.mean(0)))
-    elo = ratings.fit(meetings, len(players), anchor=0)
-    intervals = np.stack(ratings.bootstrap(meetings, len(players), anchor=0), axis=1)
+    elo = ratings.fit(meetings, len(players), 0, game.num_players)
+    intervals = np.stack(ratings.bootstrap(meetings, len(players), 0, game.num_players), axis=1)
     rows = [
         {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
         for player, spec, rating, interval in zip(players, specs, elo.tolist(), intervals, strict=True)
     ]
     if positions is not None:
-        for row, spec, player in list(zip(rows, specs, players, strict=True))[len(command.baselines) :]:
+        for row, spec, player in list(zip(rows, specs, players, strict=True))[len(baselines) :]:
             alone = make_player(spec, game, 0)
             for name, who in (("kept_alone", alone), ("kept", player)):
                 row[name], row[f"{name}_interval"] = kept(who, positions)
-    record = {"game": game.name, "games_per_match": command.games, "anchor": players[0].name, "ratings": rows}
+    record = {"game": game.name, "games_per_match": games, "anchor": players[0].name, "ratings": rows}
     record["passed"] = ratings.passed(rows)
     saved.write(command.run / report.LADDER, json.dumps(record) + "\n")
-    best = max(range(len(networks)), key=lambda i: elo[len(command.baselines) + i])
+    best = max(range(len(networks)), key=lambda i: elo[len(baselines) + i])
     checkpoint.mark_best(command.run, int(networks[best].name))
     if command.json:
         print(json.dumps(record))

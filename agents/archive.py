@@ -47,8 +47,7 @@ class Archive:
                 "rewards": [float(r) for r in ended.rewards[i]],
             }
             lines.append(json.dumps(game, separators=(",", ":")))
-        if lines:
-            self.lines.add("\n".join(lines))
+        self.lines.add(*lines)
 
     def close(self) -> None:
         self.lines.close()

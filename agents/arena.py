@@ -56,7 +56,7 @@ class Result:
     mean_plies: float
     score: float  # share of the points
     score_interval: tuple[float, float]
-    elo: float | None  # difference in Elo points of two players; None where the score is 0 or 1
+    elo: float | None  # by how much A is stronger than each of the others, see `elo`; None where the score is 0 or 1
     elo_interval: tuple[float | None, float | None]
 
 
@@ -149,12 +149,12 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
     return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
 
 
-def check_match(game: Game, games: int, opening_plies: int | None) -> None:
-    """Raises ValueError for a match that cannot be played."""
+def check_match(game: Game, games: int, opening_plies: int | None, option: str = "--games") -> None:
+    """Raises ValueError for a match that cannot be played; `option` is the one that told how many games."""
     n = game.num_players
     if games < n or games % n:
         often = "an even number" if n == 2 else f"a multiple of {n}"
-        raise ValueError(f"--games must be {often}, since every opening is played from all seats, not {games}")
+        raise ValueError(f"{option} must be {often}, since every opening is played from all seats, not {games}")
     if opening_plies is not None and opening_plies < 0:
         raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
 
@@ -218,7 +218,6 @@ def result(a: Named, b: Named, played: Games) -> Result:
     """Counts and intervals. The unit of chance is the games from one opening: their results hang together."""
     score, n = played.score, len(played.score)
     low, high = score_interval(score.mean(0), n)
-    points = elo if n == 2 else lambda share: None
     return Result(
         players=n,
         a=a.name,
@@ -231,8 +230,8 @@ def result(a: Named, b: Named, played: Games) -> Result:
         mean_plies=float(played.plies.mean()),
         score=float(score.mean()),
         score_interval=(low, high),
-        elo=points(float(score.mean())),
-        elo_interval=(points(low), points(high)),
+        elo=elo(float(score.mean()), n),
+        elo_interval=(elo(low, n), elo(high, n)),
     )
 
 
@@ -250,6 +249,15 @@ def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def elo(score: float) -> float | None:
-    """Elo difference at which `score` is expected; None at 0 and 1."""
-    return float(400 * np.log10(score / (1 - score))) if 0 < score < 1 else None
+def elo(score: float, players: int = 2) -> float | None:
+    """Elo difference at which a seat has that share of the points against others who are all alike; None at 0 and 1.
+
+    Everyone's chance to win is in proportion to 10**(Elo / 400), for any number of players (Luce 1959, "Individual
+    choice behavior"; for two it is Elo's)."""
+    return float(400 * np.log10(score / (1 - score) * (players - 1))) if 0 < score < 1 else None
+
+
+def as_hard(share: float, players: int) -> float:
+    """The share of the points for one seat among so many players that tells of the same difference in Elo as `share`
+    does between two; 0 and 1 stay."""
+    return share / (share + (players - 1) * (1 - share))

@@ -188,14 +188,15 @@ class Config:
     # Matches during the run
     rating_games: int = 0
     """Games of a match between the network as it is and as it was at the last match: the sum of the differences is the
-    rating that is shown. Even, since every opening is played twice; 0 for none."""
+    rating that is shown. A multiple of the players, since every opening is played from all seats; 0 for none."""
     rating_updates: int = 2000
     """Updates of the network between two such matches."""
     gate: bool = False
     """Self-play is not by the newest network but by the last one that won its match by `gate_share`, the evaluator of
     Silver et al. 2017."""
     gate_share: float = 0.55
-    """Points that the newest must get to play from then on."""
+    """Share of the points that the newest must get to play from then on; of more than two players the share that tells
+    of the same difference."""
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
@@ -233,7 +234,6 @@ class Config:
         shares = (*shares, "full_search_share", "gate_share", "resign_errors")
         for name in ("final_learning_rate", "average_decay", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
-        _demand(self.rating_games % 2 == 0, f"--rating_games must be even, not {self.rating_games}")
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         few = self.first_simulations or 1
         _demand(few <= self.num_simulations, f"--first_simulations must be at most --num_simulations, not {few}")
@@ -294,7 +294,8 @@ def preset(game: Game, platform: str, recipe: str = "ours") -> Config:
     """
     if recipe not in RECIPES:
         raise ValueError(f"unknown recipe '{recipe}'; known: {', '.join(RECIPES)}")
-    return dataclasses.replace(_ours(game, platform), recipe=recipe, **RECIPES[recipe])
+    ours = dataclasses.replace(_ours(game, platform), recipe=recipe, **RECIPES[recipe])
+    return dataclasses.replace(ours, rating_games=ours.rating_games // game.num_players * game.num_players)
 
 
 def _ours(game: Game, platform: str) -> Config:
@@ -307,7 +308,7 @@ def _ours(game: Game, platform: str) -> Config:
         random_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign=0.9 if game.num_players == 2 else 1.0,
-        rating_games=64 if game.num_players == 2 else 0,
+        rating_games=64,
         value_lambda=0.9 if game.max_plies >= LONG_PLIES else 1.0,
     )
     if rows * cols <= TINY_CELLS or rows == 1:

@@ -15,14 +15,14 @@ class Lines:
 
     def __init__(self, path: Path, iteration: int):
         """Goes on after `iteration`: lines of later iterations, and half a line that a crash left, are dropped, but not
-        before there is something in their place."""
+        before the run has come further."""
         self.path, self.iteration = path, iteration
         self.file: FileIO | None = None
         self.written, self.waiting = 0, b""
 
-    def add(self, line: str) -> None:
-        """Raises OSError when the line has to wait."""
-        self.waiting += line.encode() + b"\n"
+    def add(self, *lines: str) -> None:
+        """Raises OSError when they have to wait."""
+        self.waiting += b"".join(line.encode() + b"\n" for line in lines)
         file = self.file = self.file or self._open()
         count = 0
         try:

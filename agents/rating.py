@@ -29,9 +29,9 @@ Match = Callable[[Run, Rating], tuple[Run, Rating]]
 
 
 def check_rating(game: Game, config: Config) -> None:
-    """Raises ValueError for ratings that a run could not have."""
-    if config.rating_games and game.num_players != 2:
-        raise ValueError(f"--rating_games: ratings are for two players; {game.name} has {game.num_players}")
+    """Raises ValueError for matches that could not be played."""
+    if config.rating_games:
+        arena.check_match(game, config.rating_games, None, "--rating_games")
 
 
 def make_rating(game: Game, config: Config) -> Match:
@@ -42,7 +42,8 @@ def make_rating(game: Game, config: Config) -> Match:
     """
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
     newest, rival = Player("newest", act), Player("rival", act)
-    pairs = config.rating_games // 2
+    players, share = game.num_players, arena.as_hard(config.gate_share, game.num_players)
+    pairs = config.rating_games // players
     match = arena.make_match(game, newest, rival, pairs, arena.enough_plies(game, pairs), fair=False)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
@@ -51,9 +52,9 @@ def make_rating(game: Game, config: Config) -> Match:
         # Every process plays the whole match by itself, and the first one's result counts.
         score = float(match(*hosts.local((run.learning.average, run.rival, key))).score.mean())
         score = float(hosts.gathered(score)[0, 0])
-        taken = not config.gate or score >= config.gate_share
+        taken = not config.gate or score >= share
         margin = 0.5 / config.rating_games
-        gained = arena.elo(min(max(score, margin), 1 - margin)) or 0.0
+        gained = arena.elo(min(max(score, margin), 1 - margin), players) or 0.0
         if taken:
             run = run._replace(rival=copied(run.learning.average))
         elo = rating.elo + gained if taken else rating.elo

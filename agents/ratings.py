@@ -17,34 +17,33 @@ class Meeting:
 
     a: int
     b: int
-    pairs: np.ndarray  # float[pairs], a's mean score in the two games of each opening
+    pairs: np.ndarray  # float[openings], a's mean score in the games from each opening, one from every seat
 
 
-def fit(meetings: list[Meeting], count: int, anchor: int) -> np.ndarray:
+def fit(meetings: list[Meeting], count: int, anchor: int, players: int = 2) -> np.ndarray:
     """Elo ratings float[count] by maximum likelihood of Bradley and Terry 1952, a draw being half a win of each; player
-    `anchor` has 0.
+    `anchor` has 0. In a game for more `players` a had one seat and b the others, see `arena.elo`.
 
-    One drawn game is added for every two players that met, so that a match won to nothing has a finite rating.
+    One drawn game is added to every match, so that one won to nothing has a finite rating.
 
     Raises:
         ValueError: some player is not linked with the anchor by any chain of matches.
     """
-    points, games = np.zeros((count, count)), np.zeros((count, count))
-    for meeting in meetings:
-        won, played = 2 * meeting.pairs.sum() + 0.5, 2 * len(meeting.pairs) + 1
-        points[meeting.a, meeting.b] += won
-        points[meeting.b, meeting.a] += played - won
-        games[meeting.a, meeting.b] += played
-        games[meeting.b, meeting.a] += played
-    if (np.linalg.matrix_power(np.eye(count) + (games > 0), count)[anchor] == 0).any():
+    won = np.array([players * meeting.pairs.sum() + 1 / players for meeting in meetings])
+    played = np.array([players * len(meeting.pairs) + 1 for meeting in meetings])
+    sides = np.zeros((len(meetings), count))  # 1 for a, -1 for b
+    for match, meeting in enumerate(meetings):
+        sides[match, meeting.a], sides[match, meeting.b] = 1, -1
+    linked = np.eye(count) + (abs(sides.T) @ abs(sides) > 0)
+    if (np.linalg.matrix_power(linked, count)[anchor] == 0).any():
         raise ValueError("some players are not linked with the others by any match")
     free = np.arange(count) != anchor
     logits = np.zeros(count)
     for _ in range(100):
-        expected = 1 / (1 + np.exp(logits[None] - logits[:, None]))
-        gradient = (points - games * expected).sum(1)
-        weight = games * expected * (1 - expected)
-        curvature = np.diag(weight.sum(1)) - weight
+        expected = 1 / (1 + (players - 1) * np.exp(-sides @ logits))
+        gradient = sides.T @ (won - played * expected)
+        weight = played * expected * (1 - expected)
+        curvature = sides.T @ (weight[:, None] * sides)
         step = np.linalg.solve(curvature[free][:, free], gradient[free])
         logits[free] += np.clip(step, -1, 1)
         if np.abs(step).max(initial=0) < 1e-9:
@@ -75,17 +74,17 @@ def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def bootstrap(meetings: list[Meeting], count: int, anchor: int, resamples: int = 300) -> tuple[np.ndarray, np.ndarray]:
+def bootstrap(
+    meetings: list[Meeting], count: int, anchor: int, players: int = 2, resamples: int = 300
+) -> tuple[np.ndarray, np.ndarray]:
     """95 % intervals of `fit`, (low, high) float[count] each, from openings drawn again with replacement.
 
     One more opening with any result is drawn beside those of each match: where all ended alike nothing else would keep
     the interval open, as in `arena.score_interval`.
     """
-    rng = np.random.default_rng(0)
-    again = lambda m: dataclasses.replace(
-        m, pairs=np.append(rng.choice(m.pairs, len(m.pairs)), rng.choice(PAIR_SCORES))
-    )
-    fits = [fit([again(m) for m in meetings], count, anchor) for _ in range(resamples)]
+    rng, scores = np.random.default_rng(0), np.arange(players**2 + 1) / players**2
+    again = lambda m: dataclasses.replace(m, pairs=np.append(rng.choice(m.pairs, len(m.pairs)), rng.choice(scores)))
+    fits = [fit([again(m) for m in meetings], count, anchor, players) for _ in range(resamples)]
     low, high = np.quantile(fits, [0.025, 0.975], axis=0)
     return low, high
 

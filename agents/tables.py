@@ -24,8 +24,8 @@ def match_table(results: list[Result]) -> Table:
     """One row per opponent."""
     out = Table(title=f"{results[0].a}, 95 % intervals over openings", box=box.SIMPLE, pad_edge=False)
     out.add_column("against", overflow="fold")
-    compared = "Elo" if results[0].players == 2 else "even score"
-    for name in ("won/drawn/lost", "score", compared, "distinct", "plies"):
+    even = () if results[0].players == 2 else ("even score",)
+    for name in ("won/drawn/lost", "score", *even, "Elo", "distinct", "plies"):
         out.add_column(name, justify="right", no_wrap=True)
     for r in results:
         low, high = r.score_interval
@@ -33,7 +33,8 @@ def match_table(results: list[Result]) -> Table:
             r.b,
             f"{r.wins}/{r.draws}/{r.losses}",
             f"{r.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]",
-            elo_text(r) if r.players == 2 else f"{1 / r.players:.1%}",
+            *(() if r.players == 2 else (f"{1 / r.players:.1%}",)),
+            elo_text(r),
             str(r.distinct),
             f"{r.mean_plies:.1f}",
         )

@@ -43,7 +43,8 @@ def test_a_match_of_three():
     assert (np.sort(played.score, axis=0) == [[0], [0], [1]]).all()
     assert (played.plies == played.plies[0]).all()
     even = arena.result(same, same, played)
-    assert (even.players, even.games, even.wins, even.draws, even.losses, even.elo) == (3, 12, 4, 0, 8, None)
+    assert (even.players, even.games, even.wins, even.draws, even.losses) == (3, 12, 4, 0, 8)
+    assert even.elo == pytest.approx(0, abs=0.01)
     assert even.score == pytest.approx(1 / 3)
     assert even.score_interval[0] < 1 / 3 < even.score_interval[1]
     with pytest.raises(ValueError, match="--games must be a multiple of 3, since every opening is played from all"):
@@ -173,6 +174,11 @@ def test_elo_by_hand():
     assert arena.elo(0.5) == 0
     assert arena.elo(10 / 11) == pytest.approx(400)
     assert arena.elo(1.0) is None
+    # One of three: even with a third of the points, and with ten times the chances of either of the others 10 of 12.
+    assert arena.elo(1 / 3, 3) == pytest.approx(0)
+    assert arena.elo(10 / 12, 3) == pytest.approx(400)
+    assert arena.as_hard(10 / 11, 3) == pytest.approx(10 / 12)
+    assert [arena.as_hard(share, 2) for share in (0.0, 0.55, 1.0)] == pytest.approx([0, 0.55, 1])
 
 
 @pytest.mark.parametrize(

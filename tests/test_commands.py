@@ -341,7 +341,7 @@ BAD = {
     "odd number of games": ("evaluate.py", ["match", "random", "random", "--games=3"], "even number"),
     "no runs": ("evaluate.py", [], "train one first"),
     "unknown command": ("evaluate.py", ["mach", "a", "b"], "match"),
-    "rating of three": ("train.py", ["--env=foq_multi", "--rating_games=6"], "ratings are for two players"),
+    "rating of three": ("train.py", ["--env=foq_multi", "--rating_games=64"], "--rating_games must be a multiple of 3"),
     "proof for three": ("evaluate.py", ["prove", "foq_multi"], "proofs are for games of two players"),
     "illegal move": ("evaluate.py", ["prove", "tictactoe", "--moves=b2 b2"], "move 2: 'b2' is not legal here"),
     "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions must be at least 512"),

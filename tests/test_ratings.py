@@ -18,6 +18,16 @@ def test_ratings_by_hand():
     assert fit(even, 2, anchor=0).tolist() == pytest.approx([0, 0], abs=1e-6)
 
 
+def test_ratings_of_three_by_hand():
+    """50 openings of three games: 50 of the 150 points are an even share, 90 with a drawn game 90 1/3 to 60 2/3."""
+    even, better = np.full(50, 1 / 3), np.full(50, 0.6)
+    found = fit([Meeting(1, 0, even), Meeting(2, 1, better)], 3, 0, players=3)
+    step = 400 * np.log10(2 * (90 + 1 / 3) / (60 + 2 / 3))
+    assert found.tolist() == pytest.approx([0, 0, step], abs=1e-6)
+    low, high = bootstrap([Meeting(1, 0, even), Meeting(2, 1, better)], 3, 0, players=3)
+    assert low[2] < step < high[2]
+
+
 def test_a_match_won_to_nothing_has_a_finite_rating():
     assert fit([Meeting(0, 1, np.ones(50))], 2, anchor=1)[0] == pytest.approx(400 * np.log10(100.5 / 0.5))
 

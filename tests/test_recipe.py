@@ -239,7 +239,10 @@ def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
     assert bool(GAME.over(positions[-1])) and GAME.rewards(positions[-1]).tolist() == lines[0]["rewards"]
     with (tmp_path / archive.FILE).open("a") as file:
         file.write('{"iteration":3,"moves":["a1"')  # the power failed here
-    archive.Archive(tmp_path, GAME, 2).close()
+    again = archive.Archive(tmp_path, GAME, 2)
+    assert len(list(archive.read(tmp_path))) == 3 * count  # nothing is lost before the run has come further
+    again.add(3, packed._replace(there=np.zeros_like(packed.there)))
+    again.close()
     assert [line["iteration"] for line in archive.read(tmp_path)] == [1] * count + [2] * count
     with pytest.raises(ValueError, match="move 2, .*, is not legal"):
         archive.replay(GAME, {"moves": [lines[0]["moves"][0]] * 2})
@@ -261,6 +264,13 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     assert (float(kept.rival), second.elo, second.score, second.taken) == (1, first.elo, 0.5, 1)
     _, third = rate(run, second)
     assert third.elo - second.elo == pytest.approx(400 * np.log10(39))  # 19.5 of 20
+    # For one of three seats 0.6 of the points tell as much: three times the chances of either of the others.
+    scores = iter([0.6, 0.59])
+    three = dataclasses.replace(SMALL, rating_games=21, gate=True, gate_share=0.75)
+    rate = rating.make_rating(dataclasses.replace(GAME, num_players=3), three)
+    _, first = rate(run, rating.Rating())
+    assert (first.elo, first.taken) == (pytest.approx(400 * np.log10(3)), 1)
+    assert rate(run, first)[1].taken == 1
     assert rating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=70), run, rating.Rating())
     assert not rating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=71), run, rating.Rating())
 
