@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.config import Config
+from agents.convolution import convolve
 from envs.game import Array, Game
 
 
@@ -47,49 +47,7 @@ class Network:
     where the network has some."""
 
 
-AXES = "NHWC", "HWIO", "NHWC"
-KERNEL_ROWS = 128  # rows that a kernel's gradient is formed of at a time: beyond, they do not fit the caches of a CPU
-
-
-def _convolve(x: Array, kernel: Array) -> Array:
-    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=AXES)
-
-
-@jax.custom_vjp
-def convolve(x: Array, kernel: Array) -> Array:
-    """Convolution of [B, R, C, I] with a kernel [3, 3, I, O], the board padded with zeros.
-
-    Its gradient is written out for CPUs: inside a loop XLA's CPU compiler falls back to plain loops for the derivative
-    that JAX forms, which makes a scan over updates about fifty times slower than one update.
-    """
-    return _convolve(x, kernel)
-
-
-def _convolve_back(saved: tuple[Array, Array], g: Array) -> tuple[Array, Array]:
-    x, kernel = saved
-
-    def of_kernel(x, g):
-        """A convolution of the boards of a channel, with the batch for channels and `g` for a kernel; the barriers keep
-        both transposed, the only order of axes that XLA's CPU compiler convolves quickly."""
-        boards, window = jax.lax.optimization_barrier((x.transpose(3, 1, 2, 0), g.transpose(1, 2, 0, 3)))
-        around = ((1, 1), (1, 1))
-        gradient = jax.lax.conv_general_dilated(boards, window, (1, 1), around, dimension_numbers=AXES)
-        return gradient.transpose(1, 2, 0, 3)
-
-    def as_convolutions(x, kernel, g):
-        parts = max(n for n in range(1, math.ceil(len(x) / KERNEL_ROWS) + 1) if len(x) % n == 0)
-        apart = lambda y: y.reshape(parts, -1, *y.shape[1:])
-        add = lambda total, part: (total + of_kernel(*part), None)
-        total = jax.lax.scan(add, jnp.zeros_like(kernel), (apart(x), apart(g)))[0] if parts > 1 else of_kernel(x, g)
-        return _convolve(g, kernel[::-1, ::-1].swapaxes(2, 3)), total
-
-    def as_derived(x, kernel, g):
-        return jax.vjp(_convolve, x, kernel)[1](g)
-
-    return jax.lax.platform_dependent(x, kernel, g, cpu=as_convolutions, default=as_derived)
-
-
-convolve.defvjp(lambda x, kernel: (_convolve(x, kernel), (x, kernel)), _convolve_back)
+ROWS = 64  # that a CPU takes through all layers at a time: beyond, what lies between them does not fit its caches
 
 
 class Conv(nn.Module):
@@ -298,6 +256,18 @@ class PolicyValue(nn.Module):
         return values[:, 0] if outputs == 1 else values
 
 
+def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
+    """`ask(planes)`, whose answers begin with the axis of the rows, some rows after others."""
+    parts, rest = divmod(len(planes), ROWS)
+    if parts + (rest > 0) < 2:
+        return ask(planes)
+    first = jax.lax.map(ask, planes[: parts * ROWS].reshape(parts, ROWS, *planes.shape[1:]))
+    answers = jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), first)
+    if not rest:
+        return answers
+    return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, ask(planes[parts * ROWS :]))
+
+
 def make_network(game: Game, config: Config) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled, wherever it is called."""
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
@@ -316,6 +286,7 @@ def make_network(game: Game, config: Config) -> Network:
 
     @jax.jit
     def apply(weights, planes) -> Any:
-        return module(False).apply(weights, planes)[:2]
+        ask = lambda planes: module(False).apply(weights, planes)[:2]
+        return jax.lax.platform_dependent(planes, cpu=lambda planes: in_parts(ask, planes), default=ask)
 
     return Network(init, apply, train)

@@ -14,6 +14,7 @@ ORDER = [
     "mesh",
     "memory",
     "keys",
+    "convolution",
     "network",
     "grow",
     "evaluation",

@@ -12,7 +12,7 @@ import envs
 from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
 from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
-from agents.network import along_lines, convolve, make_network
+from agents.network import along_lines, make_network
 from agents.tree_search import SearchResult
 from envs import foq
 
@@ -397,19 +397,6 @@ def test_muon_moves_every_kernel_by_the_same_length_and_leaves_the_rest_to_adamw
     np.testing.assert_allclose(moved["head"], -np.sign(gradients["head"]), rtol=1e-3)
     assert np.sqrt(np.square(moved["conv"]).mean()) == pytest.approx(0.2, rel=0.3)
     assert float(jnp.vdot(moved["conv"], gradients["conv"])) < 0
-
-
-@pytest.mark.parametrize("rows", [4, 300, 131])  # at once, in three parts, a prime number
-def test_the_written_out_gradient_of_convolutions(rows):
-    x = jax.random.normal(jax.random.key(0), (rows, 5, 6, 3))
-    kernel = jax.random.normal(jax.random.key(1), (3, 3, 3, 7))
-    plain = lambda x, k: jax.lax.conv_general_dilated(x, k, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
-    for ours, derived in zip(
-        jax.grad(lambda *a: jnp.sin(convolve(*a)).sum(), (0, 1))(x, kernel),
-        jax.grad(lambda *a: jnp.sin(plain(*a)).sum(), (0, 1))(x, kernel),
-        strict=True,
-    ):
-        np.testing.assert_allclose(ours, derived, atol=1e-3)
 
 
 def test_a_queen_is_heard_wherever_the_rules_let_her_slide():
