@@ -18,6 +18,7 @@ from envs.game import Array
 AXES = "NHWC", "HWIO", "NHWC"
 KERNEL_ROWS = 128  # rows that a kernel's gradient is formed of at a time: beyond, they do not fit the caches of a CPU
 ENOUGH = 32  # channels from which on fewer products are worth their sums (docs/measurements.md)
+BOARDS = 8  # from which on they are worth those of the kernel
 POINTS = [Fraction(p) for p in ("0", "1", "-1", "2", "-2", "1/2")]
 
 
@@ -44,8 +45,10 @@ def quickest(x: Array, kernel: Array) -> Array:
 
 def worth(x: Array, kernel: Array) -> tuple[int, int] | None:
     """The axis of the board and the length of tiles along it with the fewest products, where they are worth it."""
-    products, *tiles = min((-(-x.shape[a] // m) * (m + 2) / x.shape[a], a, m) for a in (1, 2) for m in (2, 3, 4, 5))
-    return (tiles[0], tiles[1]) if products < 2 and min(kernel.shape[2:]) >= ENOUGH and x.dtype == jnp.float32 else None
+    if len(x) < BOARDS or min(kernel.shape[2:]) < ENOUGH or x.dtype != jnp.float32:
+        return None
+    products, axis, tile = min((-(-x.shape[a] // m) * (m + 2) / x.shape[a], a, m) for a in (1, 2) for m in (2, 3, 4, 5))
+    return (axis, tile) if products < 2 else None
 
 
 class Transforms(NamedTuple):
