@@ -80,9 +80,29 @@ class Norm(nn.Module):
         return x * scale.astype(x.dtype) + bias.astype(x.dtype)
 
 
+@jax.custom_jvp
+def highest(x: Array) -> Array:
+    """Maximum of every channel over the board, [B, F] from [B, R, C, F]."""
+    return x.max((1, 2))
+
+
+@highest.defjvp
+def highest_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """The mean over all cells that are as high but for rounding.
+
+    JAX asks which cells are equal to the maximum. Compilers may form `x` anew for that and round it in another way
+    (bfloat16, fused multiply and add); then there is none, and it divides by zero.
+    """
+    (x,), (change,) = primals, tangents
+    y = highest(x)
+    rounding = 4 * jnp.finfo(x.dtype).eps * (1 + abs(y))
+    there = (x >= (y - rounding)[:, None, None]).astype(x.dtype)
+    return y, (change * there).sum((1, 2)) / jnp.maximum(there.sum((1, 2)), 1)
+
+
 def pooled(x: Array) -> Array:
     """Mean and maximum of every channel over the board, [B, 2 F] from [B, R, C, F]."""
-    return jnp.concatenate([x.mean((1, 2)), x.max((1, 2))], axis=-1)
+    return jnp.concatenate([x.mean((1, 2)), highest(x)], axis=-1)
 
 
 SLIDING = 4  # channels for each of the eight directions of `Slides`

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before the first import of jax
 # Programs that several tests compile, in whichever process, are compiled once.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+# Tests spend most of their time compiling; without the costly passes that takes half as long.
+os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
 
 import jax
 import numpy as np

@@ -1,6 +1,7 @@
 """Targets, replay, learner, checkpoints: small cases with answers worked out by hand, and runs that must repeat."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ import envs
 from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
 from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
-from agents.network import along_lines, make_network
+from agents.network import along_lines, highest, make_network
 from agents.tree_search import SearchResult
 from envs import foq
 
@@ -355,6 +356,22 @@ def test_each_network_learns_a_small_batch_by_heart(network, normalisation, slid
     assert float(losses.value_loss[0]) == pytest.approx(1.0, abs=1e-4)  # and with value 0
     assert float(losses.future_loss[0]) == pytest.approx(8 / 9 * np.log(3), abs=1e-4)  # one move of nine is unknown
     assert float(losses.policy_loss[-1] + losses.value_loss[-1] + losses.future_loss[-1]) < 0.3
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+def test_the_highest_cells_share_the_whole_derivative(dtype):
+    """By hand, and where the compiler forms the cells anew: each channel passes all of its derivative on."""
+    cells = jnp.array([[[[1.0, 5.0], [3.0, 5.0]], [[2.0, 0.0], [-4.0, 1.0]]]], dtype)
+    by_hand = [[[[0.0, 0.5], [1.0, 0.5]], [[0.0, 0.0], [0.0, 0.0]]]]
+    np.testing.assert_array_equal(jax.grad(lambda x: highest(x).sum())(cells), by_hand)
+
+    of = functools.partial(jax.random.normal, shape=(64, 8, 9, 32), dtype=dtype)
+    x, gain, slope = 3 * of(jax.random.key(0)), of(jax.random.key(1)), jnp.linspace(0.2, 1.3, 32, dtype=dtype)
+    shifted = lambda x: ((x * gain - 0.3) * 0.7 * slope + 0.1).astype(dtype)
+    derivative = jax.jit(jax.grad(lambda x: (highest(shifted(x)).astype(jnp.float32) ** 2).sum() / 2))(x)
+    passed = derivative.astype(jnp.float32) / (0.7 * slope * gain).astype(jnp.float32)
+    top = np.asarray(shifted(x).astype(jnp.float32)).max((1, 2))
+    np.testing.assert_allclose(passed.sum((1, 2)), top, rtol=0.05)
 
 
 def test_cells_share_the_weights_of_their_actions():
