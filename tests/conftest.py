@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before the first import of jax
 # Programs that several tests compile, in whichever process, are compiled once.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
-# Tests spend most of their time compiling; without the costly passes that takes half as long.
-os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
 
 import jax
 import numpy as np
@@ -21,6 +19,14 @@ import pytest
 pytest.register_assert_rewrite("envs.check")  # its rules say what differed
 
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
+
+
+def pytest_configure(config):
+    """Tests spend most of their time compiling, which takes half as long without the costly passes; only the slow ones
+    run their programs for long."""
+    if config.option.markexpr == "not slow":
+        jax.config.update("jax_disable_most_optimizations", True)
+        os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"  # and in the processes that they start
 
 
 def pytest_terminal_summary(terminalreporter):
