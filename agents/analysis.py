@@ -62,6 +62,8 @@ def from_forest(
 ) -> Analyst:
     """An analyst whose trees grow as those of `forest`, by `step` simulations at a time; the rest as above."""
     devices = devices or Mesh(np.array(jax.devices()[:1]), (mesh.GAMES,))
+    if copies < 1 or copies % devices.size:
+        raise ValueError(f"{copies} copies do not divide among {devices.size} devices")
     share = copies // devices.size  # of each device
     everywhere, divided = PartitionSpec(), PartitionSpec(mesh.GAMES)
 
@@ -166,7 +168,7 @@ def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]
     if host.low is not None:  # what one tree has proven holds in all
         low, high = at_root(host.low).max(0), at_root(host.high).min(0)
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
-    best, limit = low.max(initial=-np.inf), high.max(initial=-np.inf)
+    best, limit = (low.max(), high.max()) if len(edges) else (-np.inf, np.inf)
     order = np.lexsort((-prior, -q, -visits.sum(0), high == -1))
     # What is proven comes first where nothing better can come, or seems to: see selection.prefer_proven.
     if len(order) and best > -1 and (best == limit or q[order[0]] < best):
@@ -199,11 +201,18 @@ def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]
 
 
 def line(tree: Tree, codes: np.ndarray, edge: int) -> list[int]:
-    """Codes from the root's `edge` on along the most visited edges of the first tree; `codes` int[C, K]."""
+    """Codes from the root's `edge` on along the best edges of the first tree: the most visited, or where a win or a
+    draw is proven and the value of that one is lower, of those that are proven; `codes` int[C, K]."""
     node, found = ROOT, []
     while True:
         found.append(int(codes[node, edge]))
         node = int(tree.child[0, node, edge])
         if node < 0 or not tree.edge_visits[0, node].any():
             return found
-        edge = int(tree.edge_visits[0, node].argmax())
+        visits, q = tree.edge_visits[0, node], tree.q[0, node]
+        edge = int(visits.argmax())
+        if tree.low is not None:
+            low, high = tree.low[0, node], tree.high[0, node]
+            least = low.max()
+            if least > -1 and (least == high.max() or np.clip(q, low, high)[edge] < least):
+                edge = int(np.where(low == least, visits, -1).argmax())

@@ -31,18 +31,34 @@ def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
     return Leaf(logits, jnp.where(over[:, None], results, values), mover, over)
 
 
-def by_theory(game: Game, leaf: Leaf, states: Any) -> Leaf:
-    """The same leaf, but finished where the game's theory knows the result of its position."""
-    assert game.settled is not None
-    result = jax.vmap(game.settled)(states)
+def wins_at_once(game: Game, states: Any) -> Array:
+    """bool[B, A], moves that end the game with the best result for who makes them; by trying all that are legal."""
+    legal = jax.vmap(game.mask)(states)
+
+    def wins(s: Any, action: Array) -> Array:
+        after = game.move(s, action)
+        return game.over(after) & (game.rewards(after)[game.player(s)] == 1)
+
+    try_all = jax.vmap(jax.vmap(wins, (None, 0)))
+    if game.max_legal == game.num_actions:
+        return try_all(states, jnp.broadcast_to(jnp.arange(game.num_actions), legal.shape)) & legal
+    slots = legal_slots(legal, game.max_legal)
+    return from_slots(try_all(states, jnp.maximum(slots, 0)) & (slots >= 0), legal).astype(bool)
+
+
+def foresee(game: Game, leaf: Leaf, states: Any) -> Leaf:
+    """The same leaf, but finished where the game's theory knows the result of its position, or the next move wins."""
+    result = jnp.full(leaf.over.shape, jnp.nan) if game.settled is None else jax.vmap(game.settled)(states)
+    if game.moves_are_cheap:
+        result = jnp.where(wins_at_once(game, states).any(-1), 1.0, result)
     known = ~jnp.isnan(result) & ~leaf.over
     values = by_player(result, leaf.mover, game.num_players)
     return leaf._replace(values=jnp.where(known[:, None], values, leaf.values), over=leaf.over | known)
 
 
-def make_expand(game: Game, evaluate: Evaluate, theory: bool = False) -> tree_search.Expand:
+def make_expand(game: Game, evaluate: Evaluate, proofs: bool = False) -> tree_search.Expand:
     """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values. With
-    `theory` games end where the theory of the game knows their result."""
+    `proofs` games end where their result is known, see `foresee`."""
 
     def advance(s, action):
         return jax.tree.map(functools.partial(jnp.where, game.over(s)), s, game.move(s, action))
@@ -50,7 +66,7 @@ def make_expand(game: Game, evaluate: Evaluate, theory: bool = False) -> tree_se
     def expand(weights, key, action, states):
         states = jax.vmap(advance)(states, action)
         leaf = make_leaf(game, states, *evaluate(weights, key, states))
-        return by_theory(game, leaf, states) if theory else leaf, states
+        return foresee(game, leaf, states) if proofs else leaf, states
 
     return expand
 
@@ -104,15 +120,17 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     """The trees of `config`, whose nodes keep an edge for every action code or for the legal ones, see `tree_slots`.
 
     Raises:
-        ValueError: proofs for other than two players, or an urge for a game that has none.
+        ValueError: mctx's loop, which keeps no trees; proofs for other than two players; or an urge for a game that has
+            none.
     """
+    if config.search_loop != "ours":
+        raise ValueError(f"--search_loop={config.search_loop}: trees that are kept and looked into are those of ours")
     if config.early_urge and game.urge is None:
         raise ValueError(f"--early_urge: {game.name} calls no action urgent")
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
     evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
-    theory = config.proofs and game.settled is not None
-    expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), theory)
+    expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), config.proofs)
     run = _gumbel if config.search == "gumbel" else _puct
 
     def root(weights: Any, key: Array, states: Any) -> Leaf:
@@ -121,16 +139,20 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Drawn for all codes, so that trees over slots see the same."""
-            drawn = keys.draw(sample, key, (len(tree.size), game.num_actions))
-            return drawn if num_slots is None else at_slots(drawn, forest.codes(tree)[:, ROOT])
+            return at_edges(keys.draw(sample, key, (len(tree.size), game.num_actions)))
+
+        def at_edges(values):
+            return values if num_slots is None else at_slots(values, forest.codes(tree)[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
+        states = jax.tree.map(lambda x: x[:, ROOT], forest.states(tree))
+        if config.proofs:
+            tree = tree_search.win(tree, at_edges(wins_at_once(game, states)))
         if config.early_urge == 0:
             return run(weights, key, tree, below, draw, plies, config, explore)
         assert game.urge is not None
-        urge = config.early_urge * jax.vmap(game.urge)(jax.tree.map(lambda x: x[:, ROOT], forest.states(tree)))
-        urge = jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0)
-        urge = urge if num_slots is None else at_slots(urge, forest.codes(tree)[:, ROOT])
+        urge = config.early_urge * jax.vmap(game.urge)(states)
+        urge = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
         return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
     forest = make_trees(game, root, think, num_slots, config.proofs)
@@ -243,7 +265,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, below, config.num_simulations, config.tree_writes
     )
-    edges = selection.prune(root_edges(tree))
+    edges = selection.contenders(root_edges(tree))
     found, legal = values(edges), selection.legal(edges)
     visits = jnp.where(legal, edges.visits - start.visits, -1)
     finalists = legal & (visits == visits.max(-1, keepdims=True))
@@ -271,9 +293,11 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
     )
-    edges = selection.prune(root_edges(tree))
+    edges = selection.contenders(root_edges(tree))
     visits = jnp.where(selection.legal(edges), edges.visits, 0)
-    policy = visits / jnp.maximum(visits.sum(-1, keepdims=True), 1)
+    total = visits.sum(-1, keepdims=True)
+    # Proofs may have settled every move that was visited, or found one that was not.
+    policy = jnp.where(total > 0, visits / jnp.maximum(total, 1), jax.nn.softmax(edges.logits))
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
     drawn = keys.draw(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
@@ -290,7 +314,7 @@ def _where_noisy(explore: bool | Array, noisy: Callable[[], Array], plain: Array
 def with_dirichlet(logits: Array, log_gamma: Array, fraction: float) -> Array:
     """Logits of the prior with a share of Dirichlet noise over the legal actions, made of Gamma variables."""
     legal = logits > ILLEGAL / 2
-    gamma = jnp.where(legal, jnp.exp(log_gamma), 0.0)
-    noise = gamma / jnp.maximum(gamma.sum(-1, keepdims=True), 1e-30)
+    # As a softmax, since the variables themselves may all vanish where the concentration is low.
+    noise = jax.nn.softmax(jnp.where(legal, log_gamma, ILLEGAL))
     mixed = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
     return jnp.where(legal, jnp.log(jnp.maximum(mixed, 1e-30)), ILLEGAL)

@@ -36,6 +36,20 @@ def prune(edges: Edges) -> Edges:
     return edges._replace(logits=jnp.where(kept, edges.logits, ILLEGAL), q=jnp.clip(edges.q, edges.low, edges.high))
 
 
+def contenders(edges: Edges) -> Edges:
+    """Without the edges that are proven to be worse than others, and with values within their bounds: what is left to
+    choose from once a search has ended. Results that are proven and as good as any stay, see `prune`."""
+    if edges.low is None or edges.high is None:
+        return edges
+    pruned = prune(edges)
+    least = edges.low.max(-1, keepdims=True)
+    secured = legal(edges) & (least > -1) & (edges.low == least)
+    # Where the node's own result is proven `prune` keeps all.
+    done = least == edges.high.max(-1, keepdims=True)
+    kept = secured | (legal(pruned) & ~(done & (least > -1)))
+    return pruned._replace(logits=jnp.where(kept, edges.logits, ILLEGAL))
+
+
 def prefer_proven(edges: Edges, chosen: Array) -> Array:
     """The move to play at a root, given the one chosen by values and visits: where a win or a draw is proven and
     nothing better can come, or the chosen move is worth less, the proven one."""

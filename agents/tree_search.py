@@ -159,6 +159,12 @@ def upper_bounds(leaf: Leaf) -> Array:
     return jnp.where(leaf.logits > ILLEGAL / 2, 1, -1).astype(jnp.int8)
 
 
+def win(tree: Tree, edges: Array) -> Tree:
+    """The same trees, in which these edges of the root, bool[B, K], are proven to win."""
+    assert tree.low is not None
+    return tree._replace(low=tree.low.at[:, ROOT].max(jnp.where(edges, 1, -1).astype(jnp.int8)))
+
+
 def follow(tree: Tree, edge: Array) -> Tree:
     """The trees below the root's `edge` int32[B], whose node becomes the root; all else is forgotten, the room stays.
 

@@ -650,6 +650,7 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         seats=SEATS,
         cells=action_cells,
         label=action_label,
+        moves_are_cheap=False,
     )
     if history == 1:
         return game

@@ -65,6 +65,7 @@ class Game:
     urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
     owners: Callable[[State], Array] | None = None  # int8[A], whose each cell is once the game is over, n for nobody's
     settled: Callable[[State], Array] | None = None  # float32[], the mover's result where theory knows it, else NaN
+    moves_are_cheap: bool = True  # trying all moves of a position costs little beside a network: then proofs look ahead
     essence: Callable[[State], State] | None = None  # without what the mover's result does not depend on, see below
     remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
     about: str = ""  # "Title: the rules in one sentence", for people

@@ -753,5 +753,6 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",
         remember=remember,
         owners=owners,
+        moves_are_cheap=False,
     )
     return game if history == 1 else with_history(game, history, _observe_history)

@@ -133,6 +133,7 @@ def from_pgx(name: str) -> Game:
         parse_action=lambda text: _parse_action(text, num_actions),
         to_record=to_record,
         from_record=from_record,
+        moves_are_cheap=False,
     )
 
 

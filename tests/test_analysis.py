@@ -12,7 +12,7 @@ from toys import blank_network, noisy_network
 
 import envs
 from agents import mesh
-from agents.analysis import advance, analyse, look, make_analyst, report
+from agents.analysis import advance, analyse, line, look, make_analyst, report
 from agents.config import Config
 from agents.evaluation import ILLEGAL
 from agents.tree_search import ROOT
@@ -176,3 +176,38 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, first, val
     assert [move["action"] for move in said["moves"]] == [first, {"a3": "b3", "b3": "a3"}[first], "c3"]
     assert (said["value"], said["proven"]) == (value, None)
     assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
+
+
+def test_a_line_follows_what_is_proven():
+    """A move that was tried more often than one that then won, and one that turned out worse than a sure draw."""
+    nodes = 4
+    edges = lambda *rows: np.array([rows], np.float32)
+    tree = SimpleNamespace(
+        child=edges([1, -1, -1], [2, 3, -1], [-1, -1, -1], [-1, -1, -1]).astype(int),
+        edge_visits=edges([5, 0, 0], [3, 1, 0], [0, 0, 0], [0, 0, 0]),
+        q=edges([0, 0, 0], [-0.5, 0.0, 0], [0, 0, 0], [0, 0, 0]),
+        low=np.full((1, nodes, 3), -1), high=np.full((1, nodes, 3), 1),
+    )  # fmt: skip
+    codes = np.broadcast_to(np.arange(3), (nodes, 3))
+    assert line(tree, codes, 0) == [0, 0]
+    for proven in (1, 0):
+        tree.low[0, 1, 1] = tree.high[0, 1, 1] = proven
+        assert line(tree, codes, 0) == [0, 1]
+    tree.q[0, 1, 0] = 0.5  # better than the draw
+    assert line(tree, codes, 0) == [0, 0]
+
+
+def test_a_finished_position_has_no_moves_to_report():
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), CONFIG, room=100)
+    tree = analyst.begin({}, jax.random.key(0), tictactoe("XXX OO. ..."))
+    said = report(analyst, tree)
+    assert (said["moves"], said["proven"], said["values"]) == ([], None, [1.0, -1.0])
+
+
+def test_what_does_not_go_together_is_refused():
+    game, config = envs.make("tictactoe"), dataclasses.replace(CONFIG, search_loop="mctx")
+    with pytest.raises(ValueError, match="--search_loop=mctx: trees that are kept"):
+        make_analyst(game, blank_network(9), config)
+    with pytest.raises(ValueError, match="3 copies do not divide among 2 devices"):
+        make_analyst(game, blank_network(9), CONFIG, copies=3, devices=mesh.make_mesh(2, 2))

@@ -6,13 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import blank_network, noisy_network, order_game, order_values, three_game, three_values
+from toys import bandit_game, blank_network, noisy_network, order_game, order_values, three_game, three_values
 
 import envs
 from agents import search as search_lib
-from agents import tree_search
+from agents import selection, tree_search
 from agents.config import Config
-from agents.evaluation import make_evaluate
+from agents.evaluation import ILLEGAL, make_evaluate
 from agents.search import make_search
 from agents.selection import halving_table
 from agents.selfplay import random_action
@@ -211,6 +211,70 @@ def test_our_loop_answers_as_mctx(kind, spec, simulations):
     np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
 
 
+OTHERWISE = {
+    "values as they are": {"value_scale": 1.0, "rescale_values": False, "gumbel_actions": 16},
+    "few actions": {"gumbel_actions": 2, "visit_offset": 10.0, "value_scale": 0.5},
+    "puct": {"search": "puct", "c_puct": 4.0},
+}
+
+
+@pytest.mark.parametrize("options", OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_our_loop_answers_as_mctx_with_other_options_and_models(options, seed):
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 64, game.max_plies * 2 // 3)
+    going = np.asarray(jax.vmap(game.mask)(states)).any(1)
+    config = Config(num_simulations=32, **options)
+    ours, reference = (
+        choose(game, noisy_network(20, seed), dataclasses.replace(config, search_loop=loop), states, seed=seed)
+        for loop in ("ours", "mctx")
+    )
+    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-4)
+    np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
+    np.testing.assert_array_equal(ours.action[going], reference.action[going])
+    np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tree", ["dense", "slots"])
+def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, tree):
+    """Noise at the root included; the rules say what is legal."""
+    game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
+    config = Config(num_simulations=60, search=kind, tree=tree)
+    forest, states = search_lib.make_forest(game, net, config), random_positions(game, 32, 6)
+
+    @jax.jit
+    def grow(key):
+        trees = forest.plant({}, key, states, 61)
+        trees = forest.think({}, key, trees, jnp.zeros(32, jnp.int32), True)[2]
+        legal = jax.vmap(jax.vmap(game.mask))(forest.states(trees))
+        return trees, jnp.broadcast_to(forest.codes(trees), trees.logits.shape), legal
+
+    trees, codes, legal = jax.device_get(grow(jax.random.key(0)))
+    lane, node, edge = np.nonzero((trees.child >= 0) | (trees.edge_visits > 0))
+    assert len(lane) == (trees.size - 1).sum() > 1000  # every node but the roots was met along one edge
+    assert (node > 0).sum() > 500
+    assert legal[lane, node, codes[lane, node, edge]].all()
+
+
+def test_a_search_is_traced_once():
+    """Whatever the weights, keys and positions: only shapes may compile anew."""
+    game, traces = envs.make("tictactoe"), []
+    blank = blank_network(9)
+
+    def apply(weights, planes):
+        traces.append(planes.shape)
+        return blank.apply(weights, planes)
+
+    search = jax.jit(make_search(game, dataclasses.replace(blank, apply=apply), Config(), explore=True))
+    met = []
+    for seed in range(3):
+        search({}, jax.random.key(seed), random_positions(game, 4, seed), jnp.full(4, seed))
+        met.append(len(traces))
+    assert met == [met[0]] * 3
+    assert met[0] > 0
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tree_over_slots_answers_as_the_dense_one(kind):
     game = envs.make("foq:rows=4,cols=5")
@@ -374,6 +438,19 @@ def test_puct_by_hand():
         assert found.value[0] == pytest.approx(visits[1] / (simulations + 1))
 
 
+def test_a_bandit_by_hand():
+    """Eight simulations on four arms: each once, then the better two twice more, and the best of them is taken."""
+    worth = jnp.array([-0.5, 0.3, -0.2, 0.9])
+    game = bandit_game(worth)
+    states = jax.tree.map(lambda x: x[None], game.init())
+    found = choose(game, blank_network(4), Config(num_simulations=8), states)
+    assert found.visits[0].tolist() == [1, 3, 1, 3]
+    np.testing.assert_allclose(found.qvalues[0], worth, atol=1e-6)
+    assert found.action[0] == 3
+    # The root's own estimate, 0, counts as one visit.
+    assert found.value[0] == pytest.approx((-0.5 + 3 * 0.3 - 0.2 + 3 * 0.9) / 9)
+
+
 @pytest.fixture(scope="module")
 def solved(golden):
     """Every unfinished position of tic-tac-toe, the moves that keep its value, and that value for the mover."""
@@ -452,6 +529,68 @@ def test_proofs_know_what_the_theory_of_the_game_does(kind):
     assert found.value.tolist() == [1, 1, -1, -1]
     without = choose(game, blank_network(72), dataclasses.replace(config, proofs=False), states)
     assert (np.abs(without.value) < 1).all()
+
+
+def after(game, *actions):
+    """A batch of the one position that these moves lead to."""
+    state = game.init()
+    for action in actions:
+        state = game.step(state, action)
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_see_a_win_in_one_that_is_not_even_looked_at(kind):
+    """Four in a row at the far end of the board, which five simulations of a network that knows nothing never reach."""
+    game = envs.make("gomoku:size=9")
+    config = Config(num_simulations=5, search=kind, gumbel_actions=5, proofs=True)
+    states = after(game, 73, 0, 74, 2, 75, 4, 76, 6)  # X on the last line from its second point on
+    found = choose(game, blank_network(81), config, states)
+    assert found.visits[0, [72, 77]].sum() == 0
+    assert found.action[0] in (72, 77)
+    assert found.value[0] == 1
+    np.testing.assert_allclose(found.policy[0, [72, 77]], 0.5)  # nothing tells the two wins apart
+    blind = choose(game, blank_network(81), dataclasses.replace(config, proofs=False), states)
+    assert blind.action[0] not in (72, 77)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_see_that_a_move_lets_the_other_side_win_at_once(kind):
+    """Three in a row at the bottom of Connect Four: all moves but the one beside them lose, as a look at each shows."""
+    game = envs.make("connect_four")
+    config = Config(num_simulations=7, search=kind, gumbel_actions=7, proofs=True)
+    found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
+    assert found.action[0] == 3
+    assert found.policy[0, found.visits[0] == 1].max() == 0  # what was looked at once is known to lose
+    assert found.policy[0, 3] >= 0.25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_policy_is_taught_over_moves_that_may_still_be_best(kind):
+    """After three simulations three moves are known to lose and nothing of the others."""
+    config = Config(num_simulations=3, search=kind, gumbel_actions=7, proofs=True)
+    game = envs.make("connect_four")
+    found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
+    assert found.visits[0].tolist() == [1, 1, 1, 0, 0, 0, 0]
+    np.testing.assert_allclose(found.policy[0], [0, 0, 0, 0.25, 0.25, 0.25, 0.25], atol=1e-6)
+    assert found.action[0] == 3
+
+
+def test_contenders():
+    """Rows: a draw beside an open move; a win beside an open move; all lost; a loss and two open moves; a draw as the
+    best there is; a draw at least, beside the place of a move that is not there."""
+    low = [[0, -1, -1], [1, -1, -1], [-1, -1, -1], [-1, -1, -1], [0, 0, -1], [-1, 0, -1]]
+    high = [[0, 1, -1], [1, 1, -1], [-1, -1, -1], [-1, 1, 1], [0, 0, -1], [-1, 1, 1]]
+    left = [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1]]
+    logits = jnp.zeros((6, 3)).at[5, 0].set(ILLEGAL)
+    zeros = jnp.zeros(6)
+    edges = tree_search.Edges(
+        logits, jnp.ones((6, 3), jnp.int32), jnp.full((6, 3), 0.5), zeros, zeros, jnp.full(6, 4),
+        jnp.array(low, jnp.int8), jnp.array(high, jnp.int8),
+    )  # fmt: skip
+    found = selection.contenders(edges)
+    np.testing.assert_array_equal(selection.legal(found), np.array(left, bool))
+    np.testing.assert_array_equal(found.q[0], [0, 0.5, -1])
 
 
 @pytest.mark.parametrize("kind", KINDS)

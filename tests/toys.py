@@ -64,6 +64,19 @@ def order_values(order: np.ndarray, table: np.ndarray) -> np.ndarray:
     return np.array([1 if winner([c]) == order[0] else -1 for c in (0, 1)])
 
 
+def bandit_game(worth: Array) -> Game:
+    """One move, and the game ends with what that arm is worth, float32[K], to who made it. The state is the arm."""
+    arms = len(worth)
+    return Game(
+        name="bandit", num_players=2, num_actions=arms, max_plies=1, max_legal=arms,
+        init=lambda key=None: jnp.int32(-1), step=lambda s, a: jnp.int32(a), move=lambda s, a: jnp.int32(a),
+        over=lambda s: s >= 0, rewards=lambda s: jnp.where(s >= 0, worth[s], 0.0) * jnp.array([1.0, -1.0]),
+        mask=lambda s: jnp.broadcast_to(s < 0, (arms,)), player=lambda s: jnp.int32(0),
+        observe=lambda s: jnp.zeros((1, 1, 1)), symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        to_record=lambda s: {}, from_record=lambda d: None,
+    )  # fmt: skip
+
+
 class Three(NamedTuple):
     """Three players make one binary choice each, in turn; then a table says what everybody gets."""
 
