@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
+from typing import Literal
 
 import tyro
 
@@ -22,12 +23,16 @@ class Export:
     play_value_scale: float | None = None
     """How much its values weigh in play, as for train.py; by default as in the run. Values that are often wrong deserve
     less: take what keeps the value of solved positions best."""
+    leaf_symmetry: Literal["none", "random", "average"] | None = None
+    """How its search looks at leaves in play, as for train.py; by default as in the run. The average over all
+    symmetries of the game is better informed, for so many times the work."""
 
 
 def main() -> None:
     with cli.errors():
         command = cli.parse(Export, sys.argv[1:])
-        options = {} if command.play_value_scale is None else {"play_value_scale": command.play_value_scale}
+        told = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
+        options = {name: value for name, value in told.items() if value is not None}
         written = models.save(command.source, command.folder, **options)
         print(f"{written}: {written.stat().st_size / 1024:.0f} KiB")
 

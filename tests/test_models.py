@@ -1,6 +1,7 @@
 """Networks as small files: the same play as the run they come from, in half precision."""
 
 import dataclasses
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -8,12 +9,12 @@ import numpy as np
 import pytest
 
 import envs
-from agents import checkpoint, models
+from agents import checkpoint, export, models
 from agents.checkpoint import CheckpointError
 from agents.config import preset
 from agents.iteration import start_run
 from agents.network import make_network
-from agents.players import game_of, make_player
+from agents.players import for_play, game_of, make_player
 
 SPEC = "foq:rows=4,cols=5"
 
@@ -57,6 +58,18 @@ def test_a_model_plays_as_its_run(folders):
     of_run, of_model = (models.about(models.find(folder)) for folder in folders)
     assert of_model["total_games"] == 7
     assert of_model["config"] == dataclasses.replace(of_run["config"], out="")
+
+
+def test_a_model_says_how_it_plays(folders, tmp_path, monkeypatch, capsys):
+    command = ["export", str(folders[0]), str(tmp_path / "model"), "--play_value_scale=0.1", "--leaf_symmetry=average"]
+    monkeypatch.setattr(sys, "argv", command)
+    export.main()
+    assert "KiB" in capsys.readouterr().out
+    config = models.about(tmp_path / "model")["config"]
+    search = for_play(config, envs.make(SPEC), 32)
+    assert (search.value_scale, search.leaf_symmetry) == (0.1, "average")
+    usual = for_play(models.about(folders[1])["config"], envs.make(SPEC), 32)
+    assert (usual.value_scale, usual.leaf_symmetry) == (0.3, "none")
 
 
 def test_it_is_small_and_leaves_nothing_beside(folders):
