@@ -150,6 +150,9 @@ class Config:
     """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
     replay_ratio: float = 3.0
     """How often a row is drawn on average while it is in the buffer; sets the updates of an iteration."""
+    augment: bool = True
+    """Each drawn row is seen through a symmetry of the game (Silver et al. 2016, methods): more positions to learn
+    from, and none of them dearer."""
     batch_size: int = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"

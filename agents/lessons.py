@@ -140,10 +140,13 @@ def draw(lessons: Lessons, key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def sample(game: Game, lessons: Lessons, index: Array, config: Config) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game. Only moves
+    """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game. Only moves
     that are decided count as legal, and all right ones are equal; of the future nothing is known."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
-    turns, right = replay.Turns(game, index + lessons.cursor), take(lessons.right).astype(jnp.float32)
+    turns, right = (
+        replay.Turns(replay.learnt(game, config), index + lessons.cursor),
+        take(lessons.right).astype(jnp.float32),
+    )
     codes = turns.codes(take(lessons.actions).astype(jnp.int32))
     batch = Batch(
         planes=turns.planes(jax.vmap(game.observe)(jax.tree.map(take, lessons.memory))),

@@ -7,7 +7,7 @@ another, so the outcomes of all games are completed by one pass over a few scala
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -135,9 +135,9 @@ class Turns:
     one a row meets is random too, and no symmetry costs a gather or a branch. Where there are fewer rows than
     symmetries each row meets one by its number."""
 
-    def __init__(self, game: Game, numbers: Array):
+    def __init__(self, symmetries: Sequence[Symmetry], numbers: Array):
         """`numbers` int32[M], of the rows, and others for the same rows at another time."""
-        rows, self.symmetries = len(numbers), game.symmetries
+        rows, self.symmetries = len(numbers), symmetries
         parts = [rows * i // len(self.symmetries) for i in range(len(self.symmetries) + 1)]
         self.parts = list(map(slice, parts[:-1], parts[1:]))
         mixed = numbers.astype(jnp.uint32) * jnp.uint32(0x9E3779B1) >> 16
@@ -162,12 +162,17 @@ class Turns:
         return jnp.stack([turn(symmetry, x) for symmetry in self.symmetries])[self.which, jnp.arange(len(x))]
 
 
+def learnt(game: Game, config: Config) -> tuple[Symmetry, ...]:
+    """The symmetries through which rows are seen, the identity at least."""
+    return game.symmetries if config.augment else game.symmetries[:1]
+
+
 def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game; with what
+    """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game; with what
     the auxiliary losses of `config` need."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
-    turns = Turns(game, index + replay.cursor)
+    turns = Turns(learnt(game, config), index + replay.cursor)
     batch = Batch(
         planes=turns.planes(jax.vmap(game.observe)(rows.memory)),
         actions=turns.codes(rows.actions.astype(jnp.int32)),
@@ -194,7 +199,9 @@ def draw(replay: Replay, key: Array, shape: tuple[int, ...], surprise_weight: fl
     if surprise_weight:
         even, count = tickets.astype(jnp.float32), jnp.maximum(tickets.sum(), 1)
         surprise = even * jnp.maximum(replay.rows.surprise.astype(jnp.float32), 0.0).ravel()
-        weights = (1 - surprise_weight) * even + surprise_weight * count * surprise / jnp.maximum(surprise.sum(), 1e-9)
+        # Where nothing surprised all are alike.
+        share = jnp.where(surprise.sum() > 0, surprise / jnp.maximum(surprise.sum(), 1e-9), even / count)
+        weights = (1 - surprise_weight) * even + surprise_weight * count * share
         tickets = jnp.round(weights * (TICKETS / count)).astype(jnp.int32)
     # Sums of whole numbers are exact: a row without a ticket is never drawn.
     upto = jnp.cumsum(tickets)

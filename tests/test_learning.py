@@ -292,7 +292,7 @@ def test_few_rows_meet_every_symmetry_too():
     planes, codes = game.observe(state), jnp.array([2, 5, -1])
     met = set()
     for number in range(64):
-        turns = replay.Turns(game, jnp.array([number, number + 100]))
+        turns = replay.Turns(game.symmetries, jnp.array([number, number + 100]))
         seen = turns.planes(jnp.stack([planes, planes]))
         moved, marks = turns.codes(jnp.stack([codes, codes])), turns.of_actions(jnp.eye(9)[jnp.array([2, 2])])
         for row in range(2):
@@ -303,6 +303,15 @@ def test_few_rows_meet_every_symmetry_too():
             assert moved[row].tolist() == [symmetry.actions[2], symmetry.actions[5], -1]
             assert marks[row].argmax() == symmetry.actions[2]
     assert met == set(range(8))
+
+
+def test_without_symmetries_rows_are_seen_as_they_were_played():
+    assert [s.name for s in replay.learnt(envs.make("tictactoe"), Config(augment=False))] == ["identity"]
+    turns = replay.Turns(envs.make("tictactoe").symmetries[:1], jnp.arange(5))
+    planes, codes = jnp.arange(5 * 18.0).reshape(5, 3, 3, 2), jnp.arange(5 * 9).reshape(5, 9) % 9
+    np.testing.assert_array_equal(turns.planes(planes), planes)
+    np.testing.assert_array_equal(turns.codes(codes), codes)
+    np.testing.assert_array_equal(turns.of_actions(codes), codes)
 
 
 def test_every_row_is_drawn_as_often_as_asked():

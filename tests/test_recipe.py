@@ -117,6 +117,9 @@ def test_surprising_rows_are_drawn_more_often():
         counts = np.bincount(drawn, minlength=4)
         assert (np.abs(counts / 1000 - shares) < 0.4).all(), counts
         assert counts[3] == 0
+    calm = ring._replace(rows=ring.rows._replace(surprise=jnp.zeros((4, 1))))
+    counts = np.bincount(np.asarray(replay.draw(calm, jax.random.key(0), (24_000,), 1.0)), minlength=4)
+    assert (np.abs(counts / 1000 - [8, 8, 8, 0]) < 0.4).all(), counts
 
 
 def test_unknown_rows_are_never_drawn_however_large_the_ring():
