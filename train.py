@@ -12,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -249,16 +249,37 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
         plays = {now: together.submit(compiled, parts.make_play(game, net, now, devices)) for now in stages(config)}
         learning = together.submit(compiled, parts.make_learn(game, net, config, devices), 0.0)
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
-    needs = [memory.needed(program) for program in (*play.values(), learn)]
-    need = max((n for n in needs if n is not None), default=None)
     row = replay.row_bytes(shapes.replay.rows)
-    ring = row * shapes.replay.known.size // devices.size
-    there = memory.there(jax.local_devices()[0])
-    memory.demand(need, there, config.num_envs, devices.size, ring, config.replay_capacity)
-    size = "" if need is None else f", needs {need / memory.GIB:.2g} GiB on each device"
+    size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
     rate = make_rating(game, config) if config.rating_games else None
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
+
+
+def demand_memory(
+    play: Iterable[Any], learn: Any, run: Run, config: Config, devices: Mesh, length: Callable[[Config], int]
+) -> str:
+    """Refuses a run that does not fit, given its compiled programs and its shapes; else what it needs, in words."""
+    plays, learns = [memory.needed(program) for program in play], memory.needed(learn)
+    if learns is None or None in plays:
+        return ""
+    local = len(devices.local_devices)
+    device = devices.local_devices[0]
+    need = memory.Need(
+        play=max(n for n in plays if n is not None),
+        learn=learns,
+        run=memory.held(run),
+        ring=memory.held(run.replay),
+        weights=memory.held((run.learning, run.rival)),
+        saved=device.platform == "cpu",
+    )
+    memory.demand(need, memory.there(device, local), config, devices.size, length)
+    machine = memory.host()
+    if not need.saved and machine is not None:  # what is saved goes through the host's memory
+        copy = need._replace(play=need.run, learn=need.run)
+        place = "of its host's memory for each device, to be saved, which has"
+        memory.demand(copy, machine // local, config, devices.size, length, place)
+    return f", needs {need.most / memory.GIB:.2g} GiB on each device"
 
 
 def iterate(programs: Programs, config: Config, run: Run, progress: float, report: Report) -> tuple[Run, Ended, dict]:
@@ -293,6 +314,9 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
     _, asked = agreed(0, outlets.stop.asked)
+    if programs.rate is not None and due(config, run, rating) and not asked:  # see below
+        report.phase("match")
+        run, rating = programs.rate(run, rating)
     while progress < 1 and not asked:
         run, ended, figures = iterate(programs, config, run, progress, report)
         elapsed, asked = agreed(time.monotonic() - began, outlets.stop.asked)
@@ -303,9 +327,12 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
             "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
-        if programs.rate is not None and due(config, run, rating):
+        # A match may last longer than the notice that a machine is taken away. Whoever goes on plays it first: it
+        # follows from the run as it was saved.
+        if programs.rate is not None and due(config, run, rating) and not asked:
             report.phase("match")
             run, rating = programs.rate(run, rating)
+            _, asked = agreed(elapsed, outlets.stop.asked)  # no iteration more where it was during the match
         saver.poll()
         ended = hosts.whole(ended)
         told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}

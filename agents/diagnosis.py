@@ -70,7 +70,7 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
         of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
         gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])
         steps, _ = optimiser.update(gradients, run.learning.optimiser, weights["params"])
-        answers = net.train(weights, batch.planes)[0]
+        answers = net.train(weights, batch.planes, None)[0]
         trees = {
             "weights": weights["params"],
             "running statistics": {k: v for k, v in after.items() if k != "params"},

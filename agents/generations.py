@@ -89,8 +89,14 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     learning = learner.start_learning(net, config, net_key)
     rows = jax.eval_shape(make_games(game, net), learning.average, lanes_key, lanes, jnp.bool(False))[1]
     rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
-    ring = replay.empty_replay(rows, game.max_plies)
+    ring = replay.empty_replay(rows, ring_length(game, config))
     return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
+
+
+def ring_length(game: Game, config: Config) -> int:
+    """Rows of time in the buffer: one generation of games from start to end, whatever the capacity."""
+    del config
+    return game.max_plies
 
 
 def new_lanes(game: Game, key: Array, count: int, config: Config) -> Lanes:

@@ -21,7 +21,7 @@ from agents.config import Config
 from agents.learner import Learning
 from agents.lessons import Lessons
 from agents.network import Network
-from agents.replay import Replay
+from agents.replay import Replay, ring_length
 from agents.search import make_search
 from agents.selfplay import Ended, Lanes, Row
 from envs.game import Array, Game
@@ -104,7 +104,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     learning = learner.start_learning(net, config, net_key)
     full = jnp.ones(config.plies_per_iteration, bool)
     rows = jax.eval_shape(make_player(game, net, config), learning.average, key, lanes, full)[1]
-    ring = replay.empty_replay(rows, replay.ring_length(game, config))
+    ring = replay.empty_replay(rows, ring_length(game, config))
     rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
     taught = lessons.no_lessons(game, config) if config.lesson_share else None
     return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0), taught)

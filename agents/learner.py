@@ -43,11 +43,14 @@ class Losses(NamedTuple):
     skipped_updates: Array  # 1 where the update was not made, see `make_update`; the other losses are then NaN
 
 
-def loss(net: Network, weights: Any, batch: Batch, config: Config) -> tuple[Array, tuple[Losses, Any]]:
+def loss(
+    net: Network, weights: Any, batch: Batch, config: Config, axis: str | None = None
+) -> tuple[Array, tuple[Losses, Any]]:
     """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
     `future_weight` also the cross entropy of who makes each move in the rest of the game, or owns its cell in the end,
-    where that is known, and with `reply_weight` that of the next move."""
-    heads, weights = net.train(weights, batch.planes)
+    where that is known, and with `reply_weight` that of the next move. The network normalises over the devices of
+    `axis`; means are over `batch`, which may be a device's share."""
+    heads, weights = net.train(weights, batch.planes, axis)
     policy_loss, policy_entropy, target_entropy = imitation(heads.policy, batch.actions, batch.policy)
     value_loss = jnp.square(heads.value - batch.value).mean()
     future_loss = reply_loss = jnp.float32(0)
@@ -177,10 +180,11 @@ def make_update(net: Network, config: Config) -> Update:
 
     def update(learning: Learning, batch: Batch, progress: Array) -> tuple[Learning, Losses]:
         def of_params(params):
-            return loss(net, {**learning.weights, "params": params}, batch, config)
+            return loss(net, {**learning.weights, "params": params}, batch, config, mesh.GAMES)
 
         params = learning.weights["params"]
-        # Each device has seen its share of the batch.
+        # Each device has the losses of its share of the batch. What it adds to those of others, through statistics of
+        # the whole batch, has come back to it: the mean is the gradient of the mean loss.
         gradients, (losses, weights) = mesh.mean(jax.grad(of_params, has_aux=True)(params))
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)

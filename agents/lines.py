@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import errno
 import json
 import math
 import os
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 
 
@@ -36,12 +37,13 @@ class Lines:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> FileIO:
-        lines = self.path.read_bytes().splitlines(keepends=True) if self.path.exists() else []
-        kept = [line for line in lines if _iteration_of(line) <= self.iteration]
-        if kept != lines:
-            changed = self.path.with_name(self.path.name + ".new")
-            changed.write_bytes(b"".join(kept))
-            changed.replace(self.path)
+        """Iterations never fall from line to line, so the place to cut is found without reading all of a large file."""
+        if self.path.exists():
+            with self.path.open("rb") as lines:
+                size = self.path.stat().st_size
+                kept = bisect.bisect_right(range(size), self.iteration, key=lambda at: _iteration_at(lines, at))
+            if kept < size:
+                os.truncate(self.path, kept)
         file = self.path.open("ab", buffering=0)
         self.written = self.path.stat().st_size
         return file
@@ -49,6 +51,26 @@ class Lines:
     def close(self) -> None:
         if self.file is not None:
             self.file.close()
+
+
+BLOCK = 4096  # bytes read at a time in search of the beginning of a line
+
+
+def _iteration_at(file: BufferedReader, at: int) -> float:
+    """The iteration of the line in which the byte `at` lies; of the next one where a whole line says none, so that
+    damage in the middle does not count as the end."""
+    begin = at
+    while begin > 0:
+        upto, begin = begin, max(begin - BLOCK, 0)
+        file.seek(begin)
+        if (end := file.read(upto - begin).rfind(b"\n")) >= 0:
+            begin += end + 1
+            break
+    file.seek(begin)
+    iteration = math.inf
+    while iteration == math.inf and (line := file.readline()).endswith(b"\n"):
+        iteration = _iteration_of(line)
+    return iteration
 
 
 def _iteration_of(line: bytes) -> float:

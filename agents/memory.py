@@ -1,17 +1,24 @@
-"""What a compiled program needs of each device's memory, and what the devices have: said before anything is lost."""
+"""What a run needs of each device's memory and of its host's, and what is there: said before anything is lost."""
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
+import math
 import os
-from typing import Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
+
+from agents.config import Config
 
 GIB = 2**30
 
 
 class TooLittleError(ValueError):
-    """The devices have less memory than a run needs; the message is for people."""
+    """There is less memory than a run needs; the message is for people."""
 
 
 def needed(compiled: Any) -> int | None:
@@ -24,30 +31,116 @@ def needed(compiled: Any) -> int | None:
     return int(plan.argument_size_in_bytes + kept + plan.temp_size_in_bytes)
 
 
-def there(device: Any) -> int | None:
-    """Bytes of a device, or a CPU device's share of the machine's memory; None where nobody says."""
-    if device.platform == "cpu":
-        if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
-            return None
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // len(jax.local_devices())
-    return (device.memory_stats() or {}).get("bytes_limit")
+def held(tree: Any) -> int:
+    """Bytes that arrays, or shapes with shardings, take on each device."""
+    return sum(math.prod(x.sharding.shard_shape(x.shape)) * x.dtype.itemsize for x in jax.tree.leaves(tree))
 
 
-def demand(need: int | None, have: int | None, num_envs: int, devices: int, ring: int, capacity: int) -> None:
-    """Refuses what cannot fit; `ring` are the bytes of it that the replay buffer takes, for `capacity` rows.
+def there(device: Any, devices: int) -> int | None:
+    """Bytes of a device, or the share of one of so many CPU devices in the machine's; None where nobody says."""
+    if device.platform != "cpu":
+        return (device.memory_stats() or {}).get("bytes_limit")
+    machine = host()
+    return None if machine is None else machine // devices
+
+
+def host() -> int | None:
+    """Bytes that this process may use of the machine's: all of them, or what a container is allowed."""
+    if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
+        return None
+    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits())
+
+
+def limits(root: Path = Path("/")) -> Iterator[int]:
+    """Limits of the control groups that this process is in, of Linux; version 1 writes a huge number for none."""
+    groups = root / "proc/self/cgroup"
+    for line in groups.read_text().splitlines() if groups.exists() else []:
+        _, controllers, path = line.split(":", 2)
+        version_2 = not controllers
+        if not version_2 and "memory" not in controllers.split(","):
+            continue
+        top = root / "sys/fs/cgroup" / ("" if version_2 else "memory")
+        # A group's limit holds for all below it. Within a container the path may be the host's: only the top is seen.
+        inside = top / path.lstrip("/")
+        for folder in (inside, *inside.parents):
+            limit = folder / ("memory.max" if version_2 else "memory.limit_in_bytes")
+            if folder.is_relative_to(top) and limit.exists() and (told := limit.read_text().strip()).isdecimal():
+                yield int(told)
+
+
+class Need(NamedTuple):
+    """Bytes on each device."""
+
+    play: int  # that the largest program of self-play plans for, the run included
+    learn: int  # the same of learning
+    run: int
+    ring: int  # of the run, its replay buffer
+    weights: int  # of the run, what does not depend on games: weights and optimiser
+    saved: bool  # whether what is being saved is a copy beside it
+
+    @property
+    def most(self) -> int:
+        return max(self.play, self.learn) + self.saved * self.run
+
+
+SPARE = 0.05  # of the memory that a proposal leaves free: parts are only roughly in proportion
+SCALARS = 32  # bytes for a row of the buffer, at most, in which updates look for rows to draw
+HALVINGS = 12
+
+
+def proposal(need: Need, have: int, config: Config, devices: int, length: Callable[[Config], int]) -> Config | None:
+    """Options under which a run fits: a smaller replay buffer if that is enough, then smaller batches, fewer games.
+
+    Args:
+        need: what the run of `config` takes.
+        length: rows of time in the buffer of some options, which have a least number whatever the capacity.
+
+    Returns: None where weights and optimiser leave no room.
+    """
+    longest, t = length(config), config.plies_per_iteration
+    row = need.ring / longest / config.num_envs
+    lanes = need.run - need.ring - need.weights
+    # What the programs take beside the run, and how much of that of updates stays: gradients, steps and scalars.
+    play, learn = need.play - need.run, need.learn - need.run
+    stays = min(learn, 2 * need.weights + int(SCALARS / devices * longest * config.num_envs))
+    halvings = sorted(itertools.product(range(HALVINGS), repeat=2), key=lambda pair: (sum(pair), pair))
+    for of_games, of_batch in halvings:
+        games, batch = config.num_envs >> of_games, config.batch_size >> of_batch
+        if games << of_games != config.num_envs or batch << of_batch != config.batch_size:
+            continue
+        if games % devices or batch % devices:
+            continue
+        share = 1 / 2**of_games
+        rest = need.weights + lanes * share
+        programs = max(play * share, stays + (learn - stays) / 2**of_batch)
+        room = ((1 - SPARE) * have - rest * (1 + need.saved) - programs) / (1 + need.saved)
+        fits = dataclasses.replace(config, num_envs=games, batch_size=batch)
+        least = length(dataclasses.replace(fits, replay_capacity=1))
+        rows = int(room / (row * games))
+        rows = longest if rows >= longest else rows // t * t  # whole iterations
+        if rows < least:
+            continue
+        return fits if rows == length(fits) else dataclasses.replace(fits, replay_capacity=rows * games)
+    return None
+
+
+def demand(
+    need: Need,
+    have: int | None,
+    config: Config,
+    devices: int,
+    length: Callable[[Config], int],
+    place: str = "on each device, which has",
+) -> None:
+    """Refuses what cannot fit, see `proposal`.
 
     Raises:
-        TooLittleError: with a smaller buffer that should fit where it takes the most, else with the largest halving of
-            `num_envs` that should, the rest being in proportion to the games.
+        TooLittleError: names options that would fit.
     """
-    if need is None or have is None or need <= have:
+    if have is None or need.most <= have:
         return
-    rest, smaller = need - ring, num_envs
-    while smaller > devices and ring + rest * smaller / num_envs > have:
-        smaller //= 2
-    try_this = f"--num_envs={smaller}, or a smaller --replay_capacity or --batch_size"
-    if ring > rest and rest < have:
-        try_this = f"--replay_capacity={int(capacity * 0.95 * (have - rest) / ring)}, or a smaller --num_envs"
-    raise TooLittleError(
-        f"this run needs {need / GIB:.1f} GiB on each device, which has {have / GIB:.1f}: try {try_this}"
-    )
+    fits = proposal(need, have, config, devices, length)
+    names = ("replay_capacity", "batch_size", "num_envs")
+    changed = [f"--{x}={getattr(fits, x)}" for x in names if fits and getattr(fits, x) != getattr(config, x)]
+    try_this = " ".join(changed) or "a smaller network, by --channels or --blocks"
+    raise TooLittleError(f"this run needs {need.most / GIB:.1f} GiB {place} {have / GIB:.1f}: try {try_this}")

@@ -1,8 +1,9 @@
 """Devices: every one plays its own lanes, keeps their replay and learns from its share of each batch.
 
-Everything inside an iteration is local to a device but three things: gradients, running statistics and figures are
-averaged over the mesh. A CPU counts as one device per core (`claim_cores`), because XLA runs a convolution on one core
-whatever its batch: two devices of one core each play about twice as fast as one device of two.
+Everything inside an iteration is local to a device but four things: gradients, the statistics of batch normalisation,
+running statistics and figures are averaged over the mesh. A CPU counts as one device per core (`claim_cores`), because
+XLA runs a convolution on one core whatever its batch: two devices of one core each play about twice as fast as one
+device of two.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ processor time a residual network learns Flight of Queen best with batch normali
 and clearly worse with neither. Batch normalisation is also free when playing, where it is a scale and a shift. Its
 price is a difference between learning and playing: running statistics lag behind the weights, so they move quickly
 (momentum 0.95) and are averaged together with the weights that play. Where lanes or batches are small, take `layer`.
+Statistics are those of the whole batch, however many devices share it, so what is learnt does not depend on them.
 """
 
 from __future__ import annotations
@@ -42,9 +43,10 @@ class Network:
     apply: Callable[[Any, Array], tuple[Array, Array]]
     """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover, or
     with more than two players float32[B, n] by seat from the mover on."""
-    train: Callable[[Any, Array], tuple[Heads, Any]]
+    train: Callable[[Any, Array, str | None], tuple[Heads, Any]]
     """The same for learning, with the heads of auxiliary losses. Also gives the weights with new running statistics,
-    where the network has some."""
+    where the network has some. The last argument is the axis over whose devices the batch is divided evenly, None where
+    it is whole."""
 
 
 ROWS = 64  # that a CPU takes through all layers at a time: beyond, what lies between them does not fit its caches
@@ -64,15 +66,18 @@ class Conv(nn.Module):
 
 
 class Norm(nn.Module):
-    """Normalisation of the given kind; `none` is a learnt scale and shift per channel."""
+    """Normalisation of the given kind; `none` is a learnt scale and shift per channel. With `train` statistics are
+    those of the batch, over the devices of `axis` if there is one."""
 
     kind: str
     train: bool
+    axis: str | None
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         if self.kind == "batch":
-            return nn.BatchNorm(use_running_average=not self.train, momentum=0.95, dtype=x.dtype)(x)
+            known = not self.train
+            return nn.BatchNorm(use_running_average=known, momentum=0.95, dtype=x.dtype, axis_name=self.axis)(x)
         if self.kind == "layer":
             return nn.LayerNorm(dtype=x.dtype)(x)
         scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
@@ -167,19 +172,18 @@ class ResidualBlock(nn.Module):
     self-play learning in Go", section 3.3), and where there is a `gate` of the cells on its lines.
     """
 
-    config: Config
-    train: bool
+    pooling: bool
+    norm: Callable[[], nn.Module]
     layer: Callable[..., nn.Module]
 
     @nn.compact
     def __call__(self, x: Array, gate: Array | None = None) -> Array:
-        kind = self.config.normalisation
-        near = y = self.layer()(nn.relu(Norm(kind, self.train)(x)))
-        if self.config.pooling and x.ndim == 4:
+        near = y = self.layer()(nn.relu(self.norm()(x)))
+        if self.pooling and x.ndim == 4:
             y = y + nn.Dense(x.shape[-1], dtype=x.dtype)(pooled(near))[:, None, None]
         if gate is not None:
             y = y + Slides()(near, gate)
-        return x + self.layer(kernel_init=nn.initializers.zeros)(nn.relu(Norm(kind, self.train)(y)))
+        return x + self.layer(kernel_init=nn.initializers.zeros)(nn.relu(self.norm()(y)))
 
 
 class Strip(nn.Module):
@@ -204,13 +208,12 @@ class Strip(nn.Module):
 class StripBlock(nn.Module):
     """Two residual steps: along the rows, then along the columns. Both start as the identity."""
 
-    config: Config
-    train: bool
+    norm: Callable[[], nn.Module]
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         for axis in (2, 1):
-            y = nn.relu(Norm(self.config.normalisation, self.train)(x))
+            y = nn.relu(self.norm()(x))
             y = Strip(axis, x.dtype)(y)
             x = x + y * self.param(f"gain_{axis}", nn.initializers.constant(0.3), (x.shape[-1],)).astype(x.dtype)
         return x
@@ -225,10 +228,12 @@ class PolicyValue(nn.Module):
     actions_per_cell: int
     num_players: int
     train: bool
+    axis: str | None
 
     @nn.compact
     def __call__(self, planes: Array) -> Heads:
         c, dtype = self.config, jnp.dtype(self.config.dtype)
+        norm = functools.partial(Norm, c.normalisation, self.train, self.axis)
         layer: Callable[..., nn.Module]
         x = planes.astype(dtype)
         if c.network == "mlp":
@@ -240,8 +245,8 @@ class PolicyValue(nn.Module):
         slides = c.slides and c.network == "resnet"
         gate = nn.sigmoid(nn.Dense(1, bias_init=nn.initializers.constant(2.0), dtype=dtype)(x)) if slides else None
         for _ in range(c.blocks):
-            x = StripBlock(c, self.train)(x) if c.network == "strips" else ResidualBlock(c, self.train, layer)(x, gate)
-        x = nn.relu(Norm(c.normalisation, self.train)(x)).astype(jnp.float32)
+            x = StripBlock(norm)(x) if c.network == "strips" else ResidualBlock(c.pooling, norm, layer)(x, gate)
+        x = nn.relu(norm()(x)).astype(jnp.float32)
         return Heads(
             policy=self.of_actions(x, 1)[..., 0],
             value=self.value(x),
@@ -292,16 +297,16 @@ def make_network(game: Game, config: Config) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled, wherever it is called."""
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 
-    def module(train: bool) -> PolicyValue:
-        return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train)
+    def module(train: bool, axis: str | None = None) -> PolicyValue:
+        return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train, axis)
 
     @jax.jit
     def init(key) -> Any:
         return module(False).init(key, jnp.zeros((1, *shape)))
 
-    @jax.jit
-    def train(weights, planes):
-        output, changed = module(True).apply(weights, planes, mutable=["batch_stats"])
+    @functools.partial(jax.jit, static_argnums=2)
+    def train(weights, planes, axis):
+        output, changed = module(True, axis).apply(weights, planes, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
     @jax.jit

@@ -9,5 +9,5 @@ from agents.config import Config
 
 
 def system(config: Config) -> Any:
-    """The file with `start_run`, `run_specs`, `make_play` and `make_learn` of a configuration."""
+    """The file with `start_run`, `ring_length`, `run_specs`, `make_play` and `make_learn` of a configuration."""
     return generations if config.recipe == "value_generations" else iteration

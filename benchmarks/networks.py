@@ -87,7 +87,7 @@ def measure(game: Game, config: Config, data: list[np.ndarray], test: Batch, sec
         jax.block_until_ready(state.updates)
         begun = begun or time.process_time()  # the first update compiles
         progress = (time.process_time() - begun) / seconds
-    frozen = dataclasses.replace(net, train=lambda w, x: ((*net.apply(w, x), None), w))
+    frozen = dataclasses.replace(net, train=lambda w, x, _: ((*net.apply(w, x), None), w))
     losses = jax.jit(lambda w: learner.loss(frozen, w, test, config)[1][0])(state.weights)
     size = sum(x.size for x in jax.tree.leaves(state.weights["params"]))
     divergence = float(losses.policy_loss - losses.target_entropy)

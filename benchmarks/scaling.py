@@ -141,14 +141,16 @@ class Machine:
     plies: int
     ratio: float  # how often a row is learnt
     weights: int
+    norms: int  # layers of batch normalisation
     bandwidth: float  # bytes a second between neighbours
     latency: float  # seconds of a message between them
 
     def reduction(self, devices: int) -> float:
-        """Seconds of one ring all-reduce of the gradients: two rounds of the ring, each device sending an n-th of them
-        at every step."""
-        share = (devices - 1) / devices
-        return 2 * share * 4 * self.weights / self.bandwidth + 2 * (devices - 1) * self.latency
+        """Seconds of an update's ring all-reduces: two rounds of the ring, each device sending an n-th at every step.
+        That of the gradients has all the bytes; those of batch statistics, forward and backward, only take time to
+        arrive."""
+        share, messages = (devices - 1) / devices, 1 + 2 * self.norms
+        return 2 * share * 4 * self.weights / self.bandwidth + messages * 2 * (devices - 1) * self.latency
 
     def seconds(self, devices: int, weak: bool) -> float:
         """One iteration. Work is divided evenly, and no communication is hidden behind it."""
@@ -158,10 +160,10 @@ class Machine:
 
 
 MACHINES = [
-    # Together 227 moves a second, half of what two cores made on 2026-11-21; each on Ethernet of 10 Gbit/s.
-    Machine("CPU core", 3.2e-3, 0.4e-3, 512, 64, 4, 3.0, 95_274, 1.25e9, 50e-6),
+    # As measured on 2026-11-21 on two devices of one core each; here each is on Ethernet of 10 Gbit/s.
+    Machine("CPU core", 1.8e-3, 0.6e-3, 512, 64, 4, 3.0, 95_274, 7, 1.25e9, 50e-6),
     # Assumed, not measured: 10,000 moves and 100,000 rows a second.
-    Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_705_929, 45e9, 5e-6),
+    Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_705_929, 17, 45e9, 5e-6),
 ]
 
 

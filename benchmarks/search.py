@@ -63,7 +63,9 @@ def drift_network(num_actions: int) -> Network:
         x = planes.reshape(-1, 1)
         return jnp.sin(x * (1 + jnp.arange(num_actions)) * 40), jnp.sin(x[:, 0] * 1000)
 
-    return Network(lambda key: {}, apply, lambda weights, planes: (Heads(*apply(weights, planes), None, None), weights))
+    return Network(
+        lambda key: {}, apply, lambda weights, planes, _: (Heads(*apply(weights, planes), None, None), weights)
+    )
 
 
 def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str):

@@ -1,10 +1,20 @@
 """Memory that a run needs, and what is there."""
 
+import dataclasses
+import functools
+import os
+import re
+
 import jax
 import jax.numpy as jnp
 import pytest
 
-from agents import memory
+import envs
+import train
+from agents import memory, mesh, metrics, replay
+from agents.config import Config
+from agents.memory import GIB, Need
+from agents.network import make_network
 
 
 def test_a_program_s_need_by_hand():
@@ -16,28 +26,133 @@ def test_a_program_s_need_by_hand():
     assert 2**20 <= given_up < 2**20 + 2**16
 
 
-def test_what_does_not_fit_is_refused_with_what_would():
-    no_buffer = {"num_envs": 1024, "devices": 2, "ring": 0, "capacity": 1000}
-    memory.demand(8 * memory.GIB, 8 * memory.GIB, **no_buffer)
-    memory.demand(None, 1, **no_buffer)
-    memory.demand(1, None, **no_buffer)
+def test_a_device_holds_its_share():
+    """1024 numbers divided by two and ten that are everywhere, of 4 bytes."""
+    two = mesh.make_mesh(2, 2, 2)
+    divided, everywhere = mesh.shardings(two, (jax.sharding.PartitionSpec(mesh.GAMES), jax.sharding.PartitionSpec()))
+    shape = lambda n, sharding: jax.ShapeDtypeStruct((n,), jnp.float32, sharding=sharding)
+    assert memory.held([shape(1024, divided), shape(10, everywhere)]) == 4 * (512 + 10)
+
+
+GO = Config(env="go:size=19", num_envs=4096, batch_size=4096, plies_per_iteration=32, replay_capacity=1_000_000)
+
+
+def length(config: Config, max_plies: int = 722) -> int:
+    """As `replay.ring_length`: 1,000,000 rows are 245 for each of 4096 lanes, but games of 722 plies need 754."""
+    return replay.ring_length(dataclasses.replace(envs.make("tictactoe"), max_plies=max_plies), config)
+
+
+def need_of(config: Config, length, row: int, weights: int, saved: bool, devices: int = 2) -> Need:
+    """A run by hand, of `row` bytes for a row. Besides there are 10 kB for a lane, ten times that when it plays;
+    updates take 50 kB for a row of a batch and twice the weights."""
+    ring = row * length(config) * config.num_envs // devices
+    run = ring + weights + 10_000 * config.num_envs // devices
+    play = run + 100_000 * config.num_envs // devices
+    learn = run + 2 * weights + 50_000 * config.batch_size // devices
+    return Need(play, learn, run, ring, weights, saved)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("max_plies", [9, 722])
+@pytest.mark.parametrize("gib", [0.3, 1, 2, 4])
+@pytest.mark.parametrize("batch", [4096, 65536])
+def test_what_is_proposed_fits(saved, max_plies, gib, batch):
+    """Also where every lane has to have room for its longest game, so that a smaller capacity alone changes nothing."""
+    config, lengths = dataclasses.replace(GO, batch_size=batch), functools.partial(length, max_plies=max_plies)
+    need = functools.partial(need_of, length=lengths, row=1500, weights=10_000_000, saved=saved)
+    before, have = need(config), int(gib * GIB)
+    fits = memory.proposal(before, have, config, 2, lengths)
+    if before.most <= have:
+        return
+    assert fits is not None
+    assert need(fits).most <= have
+    # It is not much too small either: with twice the rows, games and batch there would be no room.
+    larger = dataclasses.replace(
+        fits, num_envs=min(2 * fits.num_envs, 4096), batch_size=min(2 * fits.batch_size, batch),
+        replay_capacity=min(2 * fits.replay_capacity, config.replay_capacity),
+    )  # fmt: skip
+    assert need(larger).most > have
+
+
+def test_a_smaller_buffer_comes_first_where_that_is_enough():
+    """10 GB of rows, 1,000,000 of 10 kB: beside 4 GB for the rest 5.5 of 10 GB are left once a twentieth is spared."""
+    lengths = functools.partial(length, max_plies=9)
+    need = Need(14_000_000_000, 10_000_000_000, 10_000_000_000, 10_000_000_000, 0, False)
+    config = dataclasses.replace(GO, num_envs=1000, plies_per_iteration=10)
+    fits = memory.proposal(need, 10_000_000_000, config, 1, lengths)
+    assert fits == dataclasses.replace(config, replay_capacity=550_000)
     with pytest.raises(
-        memory.TooLittleError, match=r"needs 11\.0 GiB on each device, which has 8\.0: try --num_envs=512"
+        memory.TooLittleError, match=r"needs 13\.0 GiB on each device, which has 9\.3: try --replay_capacity=550000$"
     ):
-        memory.demand(11 * memory.GIB, 8 * memory.GIB, **no_buffer)
-    with pytest.raises(memory.TooLittleError, match="--num_envs=128"):
-        memory.demand(50 * memory.GIB, 8 * memory.GIB, **no_buffer)
+        memory.demand(need, 10_000_000_000, config, 1, lengths)
 
 
-def test_where_the_buffer_takes_the_most_it_is_to_be_smaller():
-    """2 GiB beside a buffer of 10 leave 6 of 8 for it: 600,000 of a million rows, less one in twenty to be sure."""
-    need, ring = 12 * memory.GIB, 10 * memory.GIB
-    with pytest.raises(memory.TooLittleError, match="try --replay_capacity=570000, or a smaller --num_envs"):
-        memory.demand(need, 8 * memory.GIB, 1024, 2, ring, 1_000_000)
-    with pytest.raises(memory.TooLittleError, match="try --num_envs=256, or a smaller --replay_capacity"):
-        memory.demand(need, 6 * memory.GIB, 1024, 2, 4 * memory.GIB, 1_000_000)  # 4 and an eighth to a quarter of 8
+def test_games_and_batches_are_halved_where_the_buffer_cannot_be_smaller():
+    """736 rows for each lane whatever the capacity: of 16 GB for 4096 lanes a half fits into 10. Where the updates take
+    most it is the batch: 8 GB for 4096 rows are 4 for 2048."""
+    gb = 1_000_000_000
+    config = dataclasses.replace(GO, replay_capacity=95_000)
+    fits = memory.proposal(Need(16 * gb, 8 * gb, 8 * gb, 7 * gb, 0, False), 10 * gb, config, 2, length)
+    assert fits == dataclasses.replace(config, num_envs=2048)
+    fits = memory.proposal(Need(3 * gb, 10 * gb, 2 * gb, gb, 0, False), 8 * gb, config, 2, length)
+    assert fits == dataclasses.replace(config, batch_size=2048)
+    with pytest.raises(memory.TooLittleError, match="try a smaller network"):
+        memory.demand(Need(9 * gb, 9 * gb, 9 * gb, gb, 8 * gb, False), 8 * gb, config, 2, length)
+
+
+def test_what_is_saved_on_a_cpu_is_a_copy_in_the_same_memory():
+    need = Need(play=5, learn=6, run=4, ring=1, weights=0, saved=True)
+    assert need.most == 10
+    memory.demand(need, 10, GO, 1, length)
+    memory.demand(need, None, GO, 1, length)
+    memory.demand(need._replace(saved=False), 6, GO, 1, length)
+    with pytest.raises(memory.TooLittleError):
+        memory.demand(need, 9, GO, 1, length)
+
+
+@pytest.mark.parametrize(
+    ("there", "smaller"), [(10_000_000, {"replay_capacity"}), (3_000_000, {"replay_capacity", "num_envs"})]
+)
+def test_the_advice_of_a_run_that_does_not_fit_lets_it_begin(there, smaller, monkeypatch):
+    """Rows of 87 bytes, which self-play and saving double and treble: 40,000 of them are more than 10 MB."""
+    config = Config(
+        env="tictactoe", num_envs=32, plies_per_iteration=4, num_simulations=2, network="mlp", channels=16, blocks=1,
+        replay_capacity=40_000, batch_size=32,
+    )  # fmt: skip
+    game, one = envs.make(config.env), mesh.make_mesh(32, 32, 1)
+    begin = lambda config: train.build(game, make_network(game, config), config, one, metrics.Silence())
+    monkeypatch.setattr(memory, "host", lambda: there)
+    with pytest.raises(memory.TooLittleError) as refused:
+        begin(config)
+    advice = {name: int(value) for name, value in re.findall(r"--(\w+)=(\d+)", str(refused.value))}
+    assert set(advice) == smaller
+    begin(dataclasses.replace(config, **advice))
 
 
 def test_cpu_devices_share_the_machine():
-    have = memory.there(jax.devices("cpu")[0])
+    have = memory.there(jax.devices("cpu")[0], 2)
     assert have is None or 2**20 < have < 2**50
+    assert have is None or have == memory.host() // 2
+
+
+def written(root, groups: str, **limits: str):
+    (root / "proc/self").mkdir(parents=True)
+    (root / "proc/self/cgroup").write_text(groups)
+    for path, limit in limits.items():
+        file = root / "sys/fs/cgroup" / path.replace("__", "/").replace("DOT", ".")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(limit + "\n")
+    return list(memory.limits(root))
+
+
+def test_limits_of_containers(tmp_path, monkeypatch):
+    """Of version 2 in a group below another, where the outer one may be the smaller; of version 1 as Docker shows it,
+    with the path of the host and the limit at the top; without any."""
+    job = {"user__memoryDOTmax": "1000", "user__job__memoryDOTmax": "2000"}
+    assert written(tmp_path / "2", "0::/user/job\n", **job) == [2000, 1000]
+    assert written(tmp_path / "max", "0::/\n", memoryDOTmax="max") == []
+    one = "5:cpu,cpuacct:/docker/f00\n4:memory:/docker/f00\n0::/\n"
+    assert written(tmp_path / "1", one, memory__memoryDOTlimit_in_bytes="3000") == [3000]
+    assert list(memory.limits(tmp_path)) == []
+    monkeypatch.setattr(memory, "limits", lambda: iter([5000, 4000]))
+    assert not hasattr(os, "sysconf") or memory.host() == 4000

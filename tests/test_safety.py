@@ -27,7 +27,7 @@ import pytest
 from jax.sharding import PartitionSpec as Spec
 
 import envs
-from agents import checkpoint, cli, hosts, learner, mesh, models, preflight, replay, tree_search
+from agents import checkpoint, cli, hosts, learner, lines, mesh, models, preflight, replay, tree_search
 from agents.config import Config, preset
 from agents.iteration import make_iteration, start_run
 from agents.lines import Lines
@@ -285,6 +285,37 @@ def test_metrics_are_whole_whatever_happened(tmp_path):
     assert [json.loads(line)["iteration"] for line in path.read_text().splitlines()] == [1, 2, 3, 4, 5, 6]
 
 
+def test_a_large_file_is_cut_where_it_has_to_be(tmp_path, monkeypatch):
+    """Iterations of one, two and three games, of lines shorter and longer than what is read at a time; half a line at
+    the end. Few of the lines are looked at."""
+    iterations = [i for i in range(1, 301) for _ in range(i % 3 + 1)]
+    games = "".join(json.dumps({"iteration": i, "moves": "x" * (i % 7 * 1000)}) + "\n" for i in iterations)
+    path, parsed = tmp_path / "games.jsonl", []
+    iteration_of = lines._iteration_of
+    monkeypatch.setattr(lines, "_iteration_of", lambda line: parsed.append(line) or iteration_of(line))
+    for upto in (0, 1, 2, 150, 299, 300):
+        path.write_text(games + '{"iteration":300,"mo')
+        parsed.clear()
+        again = Lines(path, upto)
+        again.add('{"iteration": 1000}')
+        again.close()
+        kept = [json.loads(line)["iteration"] for line in path.read_text().splitlines()]
+        assert kept == [i for i in iterations if i <= upto] + [1000]
+        assert len(parsed) <= 22  # of 600: a million and a half bytes, halved until one is left
+    for text in ("", '{"itera', "\n", "damaged\n"):
+        path.write_text(text)
+        again = Lines(path, 5)
+        again.add('{"iteration": 6}')
+        again.close()
+        assert path.read_text() == '{"iteration": 6}\n'
+    between = '{"iteration": 4}\n' + "damaged\n" * 5 + '{"iteration": 5}\n'
+    path.write_text(between + '{"iteration": 6}\n')
+    again = Lines(path, 5)
+    again.add('{"iteration": 6, "again": true}')
+    again.close()
+    assert path.read_text() == between + '{"iteration": 6, "again": true}\n'  # what is damaged costs nothing else
+
+
 # Numbers that are not finite
 
 
@@ -471,6 +502,65 @@ def test_sigterm_while_compiling(tmp_path):
     program.until(lambda: "games in lockstep" in program.said())
     assert program.end(signal.SIGTERM) == 0, program.said()
     assert checkpoint.find(tmp_path / "run", "resume").name == str(len(metrics(tmp_path / "run")))
+
+
+RATED = [*TINY[:-1], "--rating_games=4", "--rating_updates=1", "--gate", "--gate_share=0.01", "--iterations=4"]
+
+
+def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeypatch):
+    """Asked to stop in its second iteration, it saves without the match that is due. Later it plays that match first;
+    then it is asked to stop in the match after its third iteration, which ends it too. In the end it is the run that
+    was not stopped, bit for bit. With a gate matches decide who plays."""
+    import train
+
+    iterate, rate = train.iterate, train.make_rating
+    stops: list[tuple[str, int]] = []  # still to come: in which iteration or in the match after which
+    matches: list[int] = []
+
+    def stop(*where):
+        if where in stops:
+            stops.remove(where)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def noted(match):
+        def noting(run, rating):
+            stop("match", int(run.iteration))
+            matches.append(int(run.iteration))
+            return match(run, rating)
+
+        return noting
+
+    def iterating(programs, config, run, *others):
+        stop("iteration", int(run.iteration) + 1)
+        return iterate(programs, config, run, *others)
+
+    def outcome(folder):
+        path = checkpoint.find(folder, "resume")
+        about = checkpoint.about(path)
+        devices = mesh.make_mesh(16, about["config"].batch_size, about["config"].devices)
+        return checkpoint.load_run(path, about["config"], devices), about["rating"]
+
+    monkeypatch.setattr(train, "iterate", iterating)
+    monkeypatch.setattr(train, "make_rating", lambda *given: noted(rate(*given)))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        train.train(*cli.training([*RATED, f"--out={tmp_path / 'whole'}"]))
+        assert matches == [1, 2, 3, 4]
+        matches.clear()
+        stops += [("iteration", 2), ("match", 3)]
+        train.train(*cli.training([*RATED, f"--out={tmp_path / 'parts'}"]))
+        assert matches == [1]
+        train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
+        assert matches == [1, 2, 3]
+        assert outcome(tmp_path / "parts")[0].iteration == 3
+        train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert matches == [1, 2, 3, 4] and not stops
+    (whole, rating), (parts, rating_of_parts) = outcome(tmp_path / "whole"), outcome(tmp_path / "parts")
+    assert rating == rating_of_parts and rating["taken"] > 0
+    assert same(whole, parts)
 
 
 @pytest.mark.parametrize(
