@@ -211,7 +211,7 @@ def line(tree: Tree, codes: np.ndarray, edge: int) -> list[int]:
             return found
         visits, q = tree.edge_visits[0, node], tree.q[0, node]
         edge = int(visits.argmax())
-        if tree.low is not None:
+        if tree.low is not None and tree.high is not None:
             low, high = tree.low[0, node], tree.high[0, node]
             least = low.max()
             if least > -1 and (least == high.max() or np.clip(q, low, high)[edge] < least):
