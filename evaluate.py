@@ -20,11 +20,26 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents import arena, checkpoint, cli, host_match, mesh, models, programs, prove, ratings, report, solved, tables
+from agents import (
+    arena,
+    checkpoint,
+    cli,
+    exact,
+    host_match,
+    mesh,
+    models,
+    programs,
+    prove,
+    ratings,
+    report,
+    solved,
+    tables,
+)
+from agents.config import Config
 from agents.evaluation import make_evaluate
 from agents.host_match import Anyone, Guest
 from agents.network import make_network
-from agents.players import Player, game_of, inner, make_player
+from agents.players import Player, for_play, game_of, inner, make_player, usual_simulations
 from agents.serve import mind, text
 from envs import saved
 
@@ -34,10 +49,11 @@ HUMAN = "human"
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """A match between two players: random, uct:N, minimax:D, the folder of a run, human (asked in the terminal), or for
-    Go another program as "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone, FOLDER@2s
-    and uct:2s think for two seconds about each move; prove:N,PLAYER plays what a search of N positions proves, else as
-    PLAYER. In a game for more than two A has one seat and B all others."""
+    """A match between two players: random, greedy (one move ahead), uct:N, minimax:D (for two), exact (perfect play in
+    small games), the folder of a run or model, human (asked in the terminal), or for Go another program as
+    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone, FOLDER@2s and uct:2s think for
+    two seconds about each move; prove:N,PLAYER plays what a search of N positions proves, else as PLAYER. In a game for
+    more than two A has one seat and B all others."""
 
     a: tyro.conf.Positional[str]
     """First player."""
@@ -50,16 +66,17 @@ class Match:
     """Simulations of a network without @N."""
     opening_plies: int | None = None
     """Random moves that make an opening: without them two deterministic players know only two games. By default two, or
-    as many more as it takes that the openings of the match are different ones."""
+    as many more as it takes that the openings of the match are different positions, up to symmetry; where the game has
+    fewer they come again, which is said and does not narrow the interval."""
     fair: bool = True
-    """Draw openings again that are decided already, as uct:100 sees them: they tell nothing of the players."""
+    """Draw others for openings that are decided already, as uct:100 sees them: they tell nothing of the players."""
     env: str | None = None
     """Game; by default that of the networks, or foq."""
     seed: int = 0
     """Openings and all chance in the players follow from it."""
     sprt: tuple[float, float] | None = None
     """Stop as soon as a sequential test decides between these two Elo differences, with 5 % errors of either kind;
-    --games is then the most that are played."""
+    --games is then the most that are played, fewer where there are no other openings and no other games."""
     timeout: float = host_match.TIMEOUT
     """Seconds that another program may take for one answer."""
     json: bool = False
@@ -117,11 +134,11 @@ class Ladder:
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """How often a player keeps the value of solved positions, in all and by phase of the game; a network alone, with
-    its search, and with its search without proofs."""
+    """How often a player keeps the value of solved positions, in all and by phase of the game; a network that searches
+    also alone, and without proofs."""
 
     player: tyro.conf.Positional[str]
-    """As in a match."""
+    """As in a match, but for people, other programs and searches by the clock."""
     file: tyro.conf.Positional[Path]
     """JSON lines of records with a list `winning` or `optimal` of the right moves, such as
     tests/golden/foq_solved.jsonl.gz."""
@@ -168,6 +185,10 @@ Command = (
 )
 
 
+def usual_baselines(game: envs.Game) -> tuple[str, ...]:
+    return tuple(name for name in BASELINES if game.num_players == 2 or not name.startswith("minimax:"))
+
+
 def choose_game(env: str | None, *players: str) -> envs.Game:
     """The one game that all players know."""
     known = {spec: game for spec in players if (game := game_of(spec)) is not None}
@@ -198,7 +219,9 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
         game, a, b, timeout, games=games, opening_plies=plies, fair=command.fair, seed=command.seed, stop=stop
     )
     result = arena.result(a, b, played)
-    verdict = (ratings.decided(played.score.mean(0), *sprt) or "not decided") if sprt else None
+    if note := tables.openings_note(result, plies):
+        Console(stderr=True).print(note, highlight=False, soft_wrap=True)
+    verdict = (ratings.decided(arena.evidence(played), *sprt) or "not decided") if sprt else None
     if is_gate:
         verdict = "accepted" if result.score >= arena.as_hard(command.threshold, game.num_players) else "rejected"
     if command.json:
@@ -256,8 +279,7 @@ def run_ladder(command: Ladder) -> None:
     if not networks:
         checkpoint.find(command.run, "networks")  # says what is wrong
     game = choose_game(None, str(networks[-1]))
-    few = ("random", "uct:100") if game.num_players > 2 else ("random", "minimax:2", "uct:100")
-    baselines = few if command.baselines is None else command.baselines
+    baselines = usual_baselines(game) if command.baselines is None else command.baselines
     if not baselines or command.networks < 1:
         raise ValueError("ladder: want at least one baseline and one network")
     positions = solved.read(command.solved, game) if command.solved else None
@@ -270,9 +292,9 @@ def run_ladder(command: Ladder) -> None:
         for a, b in bar.track(wanted, description=f"{game.name}: {len(wanted)} matches"):
             played = arena.play_match(
                 game, players[a], players[b],
-                games=games, opening_plies=plies, fair=command.fair, seed=command.seed,
+                games=games, opening_plies=plies, fair=command.fair, seed=seed_of(command.seed, a, b, len(players)),
             )  # fmt: skip
-            meetings.append(ratings.Meeting(a, b, played.score.mean(0)))
+            meetings.append(ratings.Meeting(a, b, arena.evidence(played)))
     elo = ratings.fit(meetings, len(players), 0, game.num_players)
     intervals = np.stack(ratings.bootstrap(meetings, len(players), 0, game.num_players), axis=1)
     rows = [
@@ -281,8 +303,8 @@ def run_ladder(command: Ladder) -> None:
     ]
     if positions is not None:
         for row, spec, player in list(zip(rows, specs, players, strict=True))[len(baselines) :]:
-            alone = make_player(spec, game, 0)
-            for name, who in (("kept_alone", alone), ("kept", player)):
+            searched = {"kept": player} if simulations_of(spec, command.num_simulations) else {}
+            for name, who in ({"kept_alone": make_player(spec, game, 0)} | searched).items():
                 row[name], row[f"{name}_interval"] = kept(who, positions)
     record = {"game": game.name, "games_per_match": games, "anchor": players[0].name, "ratings": rows}
     record["passed"] = ratings.passed(rows)
@@ -320,6 +342,11 @@ def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
     return between + [(i, b) for b in range(baselines) for i in sorted({first, (first + last) // 2, last})] + by_age
 
 
+def seed_of(seed: int, a: int, b: int, count: int) -> int:
+    """Another one for each two of `count` players: `ratings.bootstrap` takes the openings of matches as independent."""
+    return (seed * count + a) * count + b
+
+
 def games_of(spec: str) -> dict[str, float]:
     """How much a network has played and how long it was trained."""
     if game_of(spec) is None:
@@ -333,9 +360,14 @@ def run_solved(command: Solved) -> None:
     if command.num_simulations < 0:
         raise ValueError(f"--num_simulations must not be negative, not {command.num_simulations}")
     positions, start = solved.read(command.file, game), time.monotonic()
-    found = {}
+    found, players = {}, looks(command, game)
+    if inner(command.player) == "exact":
+        unknown = int((np.asarray(exact.find(players["player"].weights, positions.states)) < 0).sum())
+        if unknown:
+            many = f"{unknown} position{'s' if unknown > 1 else ''}"
+            raise ValueError(f"exact: {many} of {command.file} cannot come up from the start of {game.name}")
     with Console(stderr=True).status(f"{game.name}: {len(positions.right)} positions"):
-        for name, player in looks(command, game).items():
+        for name, player in players.items():
             moves = solved.choose(player, positions, command.seed)
             right = positions.right[np.arange(len(moves)), moves]
             found[name] = player.name, *solved.scores(right, positions.phases)
@@ -352,15 +384,25 @@ def run_solved(command: Solved) -> None:
 
 
 def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
-    """The player first; of a network that searches also the network alone and its search without proofs."""
+    """The player first; of a network that searches also the network alone and, if it proves, its search without."""
     n = command.num_simulations
     players = {"player": make_player(command.player, game, n)}
     network = inner(command.player)
-    spec, at, simulations = network.partition("@")
-    if game_of(spec) is not None and (int(simulations) if at else n) > 0:
-        players["alone"] = make_player(spec, game, 0)
-        players["without_proofs"] = make_player(network, game, n, proofs=False)
+    if game_of(network) is not None and simulations_of(network, n):
+        players["alone"] = make_player(network.partition("@")[0], game, 0)
+        if for_play(config_of(network), game, n).proofs:
+            players["without_proofs"] = make_player(network, game, n, proofs=False)
     return players
+
+
+def config_of(network: str) -> Config:
+    return models.about(models.find(Path(network.partition("@")[0])))["config"]
+
+
+def simulations_of(network: str, usual: int) -> int:
+    """Of a network by the name of its player, FOLDER or FOLDER@N."""
+    _, at, simulations = network.partition("@")
+    return int(simulations) if at else usual_simulations(config_of(network), usual)
 
 
 def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
@@ -412,7 +454,8 @@ def main() -> None:
             run_prove(command)
         elif command is None:
             newest = str(checkpoint.newest_run(Path("runs")))
-            tables.show(tables.match_table([run_match(Match(newest, baseline))[0] for baseline in BASELINES]))
+            baselines = usual_baselines(choose_game(None, newest))
+            tables.show(tables.match_table([run_match(Match(newest, baseline))[0] for baseline in baselines]))
         else:
             result, verdict = run_match(command)
             if not command.json:

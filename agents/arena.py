@@ -6,7 +6,8 @@ In a game for n players A has one seat and B all others, so that A has 1/n of th
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -15,7 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import mesh
+from agents import exact, mesh
 from agents.players import Player, make_uct
 from agents.selfplay import random_action
 from envs.game import Array, Game
@@ -24,6 +25,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 20_000
 MOST_OPENING_PLIES = 10
 BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
+IN_VAIN = 3  # rounds in a row that bring hardly any other opening, after which a game is taken to have no more
 
 
 class Named(Protocol):
@@ -39,6 +41,7 @@ class Games(NamedTuple):
     score: np.ndarray  # float[n, openings] for player A: 1 won, 0.5 drawn, 0 lost
     plies: np.ndarray  # int[n, openings]
     code: np.ndarray  # uint64[n, openings], tells games apart
+    opening: np.ndarray  # uint64[openings], tells openings apart
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Result:
     wins: int
     draws: int
     losses: int
-    distinct: int  # different games, openings included
+    distinct: int  # different games, those from openings that are the same in a mirror counted as from one
+    openings: int  # different openings
     mean_plies: float
     score: float  # share of the points
     score_interval: tuple[float, float]
@@ -60,54 +64,109 @@ class Result:
     elo_interval: tuple[float | None, float | None]
 
 
-def sample_openings(game: Game, key: Array, pairs: int, plies: int) -> tuple[Any, Array]:
-    """Positions after `plies` random moves, [pairs, ...], and codes of the moves, uint32[pairs, 2]."""
-    states = jax.vmap(game.init)(jax.random.split(key, pairs))
+class Openings(NamedTuple):
+    """Where games begin."""
 
-    def ply(t, carry):
-        states, code = carry
-        mask = jax.vmap(game.mask)(states)
-        action = random_action(jax.random.fold_in(key, t), mask)
-        return jax.vmap(game.step)(states, action), jnp.where(mask.any(-1)[:, None], extend(code, action), code)
-
-    return jax.lax.fori_loop(0, plies, ply, (states, jnp.zeros((pairs, 2), jnp.uint32)))
+    states: Any  # [M, ...]
+    moves: Array  # int32[M, plies], the random moves that lead there, -1 once a game is over
+    code: Array  # uint32[M, 2], see `kind`
+    fault: Array  # int8[M]: 2 where the game is over, 1 where it is decided, see `one_sided`, if that was looked at
 
 
-def draw_openings(game: Game, key: Array, pairs: int, plies: int, fair: bool) -> tuple[Any, Array]:
-    """The same, each opening another one as far as there are so many: between players without chance the same opening
-    is the same game. With `fair` also without openings that are decided already, which tell nothing of the players:
-    MCTS with 100 random play-outs finds a move that wins 95 in 100 of them, or none that loses fewer.
+def random_ply(game: Game, key: Array, states: Any) -> tuple[Any, Array]:
+    """Positions after one more random move, and the moves int32[B], -1 where the game is over."""
+    mask = jax.vmap(game.mask)(states)
+    action = random_action(key, mask)
+    return jax.vmap(game.step)(states, action), jnp.where(mask.any(-1), action, -1)
 
-    They are the first such of twice as many; repeated ones, then decided ones fill up what is missing.
+
+def sample_openings(game: Game, key: Array, count: int, plies: int) -> tuple[Any, Array]:
+    """Positions after `plies` random moves, [count, ...], and these moves, int32[count, plies]."""
+    states = jax.vmap(game.init)(jax.random.split(key, count))
+    ply = lambda states, t: random_ply(game, jax.random.fold_in(key, t), states)
+    states, moves = jax.lax.scan(ply, states, jnp.arange(plies))
+    return states, moves.T
+
+
+def kind(game: Game, states: Any) -> Array:
+    """Codes uint32[B, 2] of positions, alike for those that players could hardly tell apart: by other moves, in a
+    mirror, or with other squares that nobody can come to. It is the least of two 32-bit hashes over all symmetries of
+    what the mover sees, without history; superko may thus tell apart what is one here, which costs an opening only.
     """
-    states, code = sample_openings(game, key, 2 * pairs, plies)
-    fault = repeated(code).astype(jnp.int32)
-    if fair:
-        edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
-        best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
-        fault = jnp.where(jnp.abs(best) > 0.9, 2, fault)
-    kept = jnp.argsort(fault, stable=True)[:pairs]
-    return jax.tree.map(lambda x: x[kept], (states, code))
+    if game.essence is not None:
+        states = jax.vmap(game.essence)(states)
+    planes = jax.vmap(game.observe)(states)
+    bits = jax.lax.bitcast_convert_type(jnp.where(planes == 0, 0.0, planes).astype(jnp.float32), jnp.uint32)
+    mover = jax.vmap(game.player)(states)
+    codes = jnp.stack([exact.code_of((jax.vmap(turn.planes)(bits), mover)) for turn in game.symmetries])
+    first = codes[..., 0].min(0)
+    second = jnp.where(codes[..., 0] == first, codes[..., 1], jnp.uint32(2**32 - 1)).min(0)
+    return jnp.stack([first, second], axis=-1)
 
 
-def openings(game: Game, key: Array, pairs: int, plies: int, fair: bool) -> tuple[Any, Array]:
-    """Where the games of a match begin: at the start of the game if it is to be without random moves."""
-    return draw_openings(game, key, pairs, plies, fair) if plies else sample_openings(game, key, pairs, 0)
+def wide(code: Any) -> np.ndarray:
+    """uint64[...] of uint32[..., 2], on the host."""
+    return np.asarray(code[..., 0], np.uint64) << np.uint64(32) | np.asarray(code[..., 1], np.uint64)
 
 
-def repeated(code: Array) -> Array:
-    """Which codes uint32[M, 2] stand further ahead already, bool[M]."""
-    order = jnp.lexsort((code[:, 1], code[:, 0]))
-    ahead = (code[order[1:]] == code[order[:-1]]).all(-1)
-    return jnp.zeros(len(code), bool).at[order[1:]].set(ahead)
+def one_sided(best: Array, players: int) -> Array:
+    """Whether a position tells little of the players, since who is to move gets nearly all points or hardly any, `best`
+    being the mean result of the best move: among n a win is 1, a loss -1 / (n - 1)."""
+    share = (best * (players - 1) + 1) / players
+    return jnp.abs(share - 0.5) > 0.45
+
+
+def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[Array], Iterator[Openings]]:
+    """`draw(key)` gives `count` openings of `plies` random moves, then as many others, and so on without end: between
+    players without chance the same opening is the same game, and a network sees through every symmetry. Once the game
+    has no other, those that there are come again in turn.
+
+    With `fair` openings that are decided are left out, unless there are only such: MCTS with 100 random play-outs finds
+    a move that wins 95 in 100 of them, or none that loses fewer.
+    """
+
+    @jax.jit
+    def look(key):
+        states, moves = sample_openings(game, key, 2 * count, plies)
+        fault = 2 * jax.vmap(game.over)(states)
+        if fair and plies:
+            edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
+            best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
+            fault = jnp.maximum(fault, one_sided(best, game.num_players))
+        return Openings(states, moves, kind(game, states), fault.astype(jnp.int8))
+
+    def draw(key):
+        known: set[int] = set()
+        pools: tuple[list[Openings], ...] = [], [], []  # by fault
+        good, rounds, in_vain = pools[0], 0, 0
+        for given in itertools.count(0, count):
+            while len(good) < given + count and in_vain < IN_VAIN:
+                drawn, before = jax.device_get(look(jax.random.fold_in(key, rounds))), len(good)
+                for i, code in enumerate(wide(drawn.code).tolist()):
+                    if code not in known:
+                        known.add(code)
+                        pools[drawn.fault[i]].append(jax.tree.map(lambda x, i=i: x[i], drawn))
+                rounds += 1
+                in_vain = in_vain + 1 if 16 * (len(good) - before) < count else 0
+            pool = next(pool for pool in pools if pool)
+            yield jax.tree.map(lambda *x: np.stack(x), *(pool[i % len(pool)] for i in range(given, given + count)))
+
+    return draw
 
 
 def enough_plies(game: Game, pairs: int) -> int:
-    """The fewest random moves, two or more, after which twice as many openings hold `pairs` different ones; at most
-    `MOST_OPENING_PLIES`, nor than a third of the longest game."""
+    """The fewest random moves, two or more, after which twice as many openings hold `pairs` different ones, see `kind`;
+    at most `MOST_OPENING_PLIES`, nor than a third of the longest game."""
     most = max(2, min(MOST_OPENING_PLIES, game.max_plies // 3))
-    others = jax.jit(lambda plies: (~repeated(sample_openings(game, jax.random.key(0), 2 * pairs, plies)[1])).sum())
-    return next((plies for plies in range(2, most) if others(plies) >= pairs), most)
+    ply = jax.jit(lambda key, states: random_ply(game, key, states)[0])
+    codes = jax.jit(lambda states: kind(game, states))
+    key = jax.random.key(0)
+    states = jax.vmap(game.init)(jax.random.split(key, 2 * pairs))
+    for plies in range(1, most):
+        states = ply(jax.random.fold_in(key, plies), states)
+        if plies >= 2 and len(np.unique(wide(codes(states)))) >= pairs:
+            return plies
+    return most
 
 
 def extend(code: Array, action: Array) -> Array:
@@ -171,53 +230,64 @@ def play_match(
     stop: Callable[[np.ndarray], bool] | None = None,
 ) -> Games:
     """Plays `games` games, a multiple of the players, on as many devices as divide the openings; every one is played
-    from all seats. With `fair` openings that are decided are drawn again, see `draw_openings`.
+    from all seats. With `fair` openings that are decided are left out, see `make_openings`.
 
-    With `stop` they are played in batches, and after each of them `stop(mean scores of the openings so far)` may end
-    the match.
+    With `stop` they are played in batches, and after each of them `stop(evidence so far)` may end the match, which also
+    ends where a batch brings no other games than those before it.
     """
     check_match(game, games, opening_plies)
     most = games // game.num_players
     pairs = most if stop is None else min(most, BATCH_PAIRS)
-    match = make_match(game, a, b, pairs, opening_plies, fair)
-    weights = a.weights, b.weights
-    played = match(*weights, jax.random.key(seed))
-    while stop is not None and played.score.size < games and not stop(played.score.mean(0)):
-        more = match(*weights, jax.random.fold_in(jax.random.key(seed), 2**20 + played.score.size))
+    batches = make_match(game, a, b, pairs, opening_plies, fair)(a.weights, b.weights, jax.random.key(seed))
+    played = next(batches)
+    while stop is not None and played.score.size < games and not stop(evidence(played)):
         # The last batch may hold more openings than are left.
-        played = Games(*(np.concatenate(x, axis=1)[:, :most] for x in zip(played, more, strict=True)))
+        more = Games(*(np.concatenate(x, axis=-1)[..., :most] for x in zip(played, next(batches), strict=True)))
+        if len(evidence(more)) == len(evidence(played)):
+            break
+        played = more
     return played
 
 
 def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool):
-    """`match(weights_a, weights_b, key) -> Games`, compiled once, for any weights of the two players."""
+    """`match(weights_a, weights_b, key)` gives the games of `pairs` openings, then those of others and so on, compiled
+    once, for any weights of the two players."""
     devices = mesh.make_mesh(pairs, pairs)
-    sample = jax.jit(lambda k: openings(game, k, pairs, opening_plies, fair))
+    draw = make_openings(game, pairs, opening_plies, fair)
     play = jax.jit(make_group(game, a, b, devices))
     everywhere, n = jax.NamedSharding(devices, Spec()), game.num_players
 
-    def match(weights_a: Any, weights_b: Any, key: Array) -> Games:
+    def match(weights_a: Any, weights_b: Any, key: Array) -> Iterator[Games]:
+        opening_key, key = jax.random.split(key)
         *weights, key = jax.device_put((weights_a, weights_b, key), everywhere)
-        states, code = sample(key)
-        mover = jax.vmap(game.player)(states)
-        plies = jnp.full(pairs, opening_plies, jnp.int32)
-        done = []
-        for turn in range(n):
-            group_key = jax.random.fold_in(key, opening_plies + 1 + turn)
-            rewards, length, codes = play(*weights, group_key, states, code, plies, (mover + turn) % n)
-            # The same moves with the seats exchanged are another game.
-            wide = np.asarray(codes[:, 0], np.uint64) << np.uint64(32) | np.asarray(codes[:, 1] ^ turn, np.uint64)
-            points = np.round((np.asarray(rewards) * (n - 1) + 1) / n, 6)  # of all players together 1
-            done.append((points, np.asarray(length), wide))
-        return Games(*(np.stack(x) for x in zip(*done, strict=True)))
+        for batch, opening in enumerate(draw(opening_key)):
+            mover = np.asarray(jax.vmap(game.player)(opening.states))
+            plies = (opening.moves >= 0).sum(1, dtype=np.int32)
+            done = []
+            for turn in range(n):
+                group_key = jax.random.fold_in(key, n * batch + turn)
+                seat = (mover + turn) % n
+                rewards, length, codes = play(*weights, group_key, opening.states, opening.code, plies, seat)
+                # The same moves with the seats exchanged are another game.
+                points = np.round((np.asarray(rewards) * (n - 1) + 1) / n, 6)  # of all players together 1
+                done.append((points, np.asarray(length), wide(codes) ^ np.uint64(turn)))
+            score, length, code = (np.stack(x) for x in zip(*done, strict=True))
+            yield Games(score, length, code, wide(opening.code))
 
     return match
+
+
+def evidence(played: Games) -> np.ndarray:
+    """A's mean score in the games from each opening, float[M], without those that are move by move games counted
+    already: between players without chance an opening that comes again tells nothing new."""
+    first = np.unique(played.code, axis=1, return_index=True)[1]
+    return played.score.mean(0)[np.sort(first)]
 
 
 def result(a: Named, b: Named, played: Games) -> Result:
     """Counts and intervals. The unit of chance is the games from one opening: their results hang together."""
     score, n = played.score, len(played.score)
-    low, high = score_interval(score.mean(0), n)
+    low, high = score_interval(evidence(played), n)
     return Result(
         players=n,
         a=a.name,
@@ -227,6 +297,7 @@ def result(a: Named, b: Named, played: Games) -> Result:
         draws=int(((score > 0) & (score < 1)).sum()),
         losses=int((score == 0).sum()),
         distinct=len(np.unique(played.code)),
+        openings=len(np.unique(played.opening)),
         mean_plies=float(played.plies.mean()),
         score=float(score.mean()),
         score_interval=(low, high),

@@ -134,7 +134,8 @@ def evaluate(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find(table: Table, states: Any) -> Array:
-    """Places of positions [B] in the table, int32[B]; by halves, since it is sorted."""
+    """Places of positions [B] in the table, int32[B], -1 for what cannot come up from the start; by halves, since it is
+    sorted."""
     wanted = code_of(states)
     low = jnp.zeros(len(wanted), jnp.int32)
     high = jnp.full(len(wanted), len(table.codes), jnp.int32)
@@ -147,4 +148,5 @@ def find(table: Table, states: Any) -> Array:
         return jnp.where(before, middle + 1, low), jnp.where(before, high, middle)
 
     low, _ = jax.lax.fori_loop(0, len(table.codes).bit_length(), halve, (low, high))
-    return jnp.minimum(low, len(table.codes) - 1)
+    place = jnp.minimum(low, len(table.codes) - 1)
+    return jnp.where((table.codes[place] == wanted).all(-1), place, -1)

@@ -11,7 +11,7 @@ import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -40,36 +40,6 @@ class Guest:
 
 
 Anyone: TypeAlias = Player | Program | Guest
-
-
-class Recorded(NamedTuple):
-    """A position with the moves that led to it."""
-
-    now: Any
-    moves: Array  # int32[T], -1 from the last one on
-    plies: Array  # int32[]
-
-
-def recorded(game: Game, plies: int) -> Game:
-    """The same game with the first `plies` moves in its states, as far as openings need it."""
-
-    def push(following: Callable[[Any, Any], Any]) -> Callable[[Recorded, Any], Recorded]:
-        def move(s: Recorded, action: Any) -> Recorded:
-            here = (jnp.arange(plies) == s.plies) & ~game.over(s.now)
-            return Recorded(following(s.now, action), jnp.where(here, action, s.moves), s.plies + 1)
-
-        return move
-
-    return dataclasses.replace(
-        game,
-        init=lambda key=None: Recorded(game.init(key), jnp.full(plies, -1, jnp.int32), jnp.int32(0)),
-        step=push(game.step),
-        move=push(game.move),
-        mask=lambda s: game.mask(s.now),
-        over=lambda s: game.over(s.now),
-        player=lambda s: game.player(s.now),
-        rewards=lambda s: game.rewards(s.now),
-    )
 
 
 @dataclasses.dataclass
@@ -151,18 +121,20 @@ def play_match(
         raise ValueError(f"people, clocks and other programs play games for two; {game.name} is for {game.num_players}")
     arena.check_match(game, games, opening_plies)
     table, pairs = Table(game), games // 2
-    starts = openings(game, pairs, opening_plies, seed, fair)
+    drawn = next(arena.make_openings(game, pairs, opening_plies, fair)(jax.random.key(seed)))
+    starts = [[move for move in moves if move >= 0] for moves in drawn.moves.tolist()]
+    movers = np.asarray(jax.vmap(game.player)(drawn.states))
     todo = ((pair, half) for pair in range(pairs) for half in range(2))
     width = min(games, AT_ONCE, max(2, os.cpu_count() or 2))
     width = 1 if Guest in (type(a), type(b)) else width
     ours = {i: asker(player, width, seed + i) for i, player in enumerate((a, b)) if isinstance(player, Player)}
     score, plies = np.full((2, pairs), np.nan), np.zeros((2, pairs), int)
-    code = np.zeros((2, pairs), np.uint64)
+    code, opening = np.zeros((2, pairs), np.uint64), arena.wide(drawn.code)
     lanes: list[Lane] = []
     try:
         while True:
             for pair, half in todo if len(lanes) < width else ():
-                lanes.append(begin(table, (a, b), starts[pair], pair, half, timeout))
+                lanes.append(begin(table, (a, b), starts[pair], int(movers[pair]), pair, half, timeout))
                 if len(lanes) == width:
                     break
             if not lanes:
@@ -175,32 +147,27 @@ def play_match(
                 lanes.remove(lane)
                 tell(int((~np.isnan(score)).sum()), lane)
             whole = int(np.isnan(score).any(0).argmax()) if np.isnan(score).any() else pairs
-            if stop is not None and whole and stop(score[:, :whole].mean(0)):
-                return Games(score[:, :whole], plies[:, :whole], code[:, :whole])
+            complete = Games(*(x[..., :whole] for x in (score, plies, code, opening)))
+            if stop is not None and whole and stop(arena.evidence(complete)):
+                return complete
     finally:
         for lane in lanes:
             lane.close()
-    return Games(score, plies, code)
-
-
-def openings(game: Game, pairs: int, plies: int, seed: int, fair: bool) -> list[list[int]]:
-    """The moves of the openings that `arena.play_match` would begin with."""
-    known = recorded(game, plies)
-    states, _ = jax.jit(lambda key: arena.openings(known, key, pairs, plies, fair))(jax.random.key(seed))
-    return [[move for move in moves if move >= 0] for moves in np.asarray(states.moves).tolist()]
+    return Games(score, plies, code, opening)
 
 
 def begin(
     table: Table,
     players: tuple[Anyone, Anyone],
     moves: list[int],
+    mover: int,
     pair: int,
     half: int,
     limit: float,
 ) -> Lane:
-    """A game with its opening played; A moves first behind it in the first half."""
+    """A game with its opening played, behind which player `mover` is to move: that is A in the first half."""
     start = table.game.init()
-    lane = Lane(pair, half, (len(moves) + half) % 2, [None, None], start, start, [])
+    lane = Lane(pair, half, (mover + half) % 2, [None, None], start, start, [])
     try:
         for i, player in enumerate(players):
             seat = lane.seat if i == 0 else 1 - lane.seat

@@ -80,6 +80,8 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
             raise ValueError(
                 f"player '{spec}': want a whole number from 1, as in {kind}:{'100' if kind == 'uct' else '2'}"
             )
+        if kind == "minimax" and game.num_players != 2:
+            raise ValueError(f"{spec} is for two players; {game.name} has {game.num_players}")
         return uct_player(game, int(number)) if kind == "uct" else minimax_player(game, int(number))
     path, at, simulations = spec.partition("@")
     if at and not simulations.isdigit():
@@ -88,9 +90,14 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
         raise ValueError(f"player '{spec}': programs that speak GTP play matches only")
     if not Path(path).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
-    if not at and models.about(models.find(Path(path)))["config"].recipe == "value_generations":
-        num_simulations = 0  # it has learnt no policy that could guide a search
+    if not at:
+        num_simulations = usual_simulations(models.about(models.find(Path(path)))["config"], num_simulations)
     return network_player(Path(path), game, int(simulations) if at else num_simulations, proofs)
+
+
+def usual_simulations(config: Config, num_simulations: int) -> int:
+    """Those of a network that is asked for without a number: none where it learnt no policy to guide a search."""
+    return 0 if config.recipe == "value_generations" else num_simulations
 
 
 def game_of(spec: str) -> str | None:
@@ -123,14 +130,16 @@ def random_player(game: Game) -> Player:
 
 
 def exact_player(game: Game) -> Player:
-    """Perfect play from a table of all positions, by lot among equals.
+    """Perfect play from a table of all positions that can come up from the start, by lot among equals; in others any
+    legal move.
 
     Raises:
         ValueError: the game is too large for that.
     """
 
     def act(table, key, states, plies):
-        return random_action(key, table.best[exact.find(table, states)])
+        place = exact.find(table, states)
+        return random_action(key, jnp.where(place[:, None] < 0, jax.vmap(game.mask)(states), table.best[place]))
 
     return Player("exact", act, exact.solve(game))
 
@@ -258,7 +267,8 @@ def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
 
 def minimax_player(game: Game, depth: int) -> Player:
     """Looks `depth` plies ahead and values the leaves by `game.evaluate` (0 where it has none): up to two plies in full
-    width for all positions side by side, more by alpha-beta, one position after the other.
+    width for all positions side by side, more by alpha-beta, one position after the other. What is good for another
+    counts as bad for the mover, which is not so among three; one ply ahead it is at least a guess.
 
     Raises:
         ValueError: that many leaves are out of reach.

@@ -50,7 +50,7 @@ def make_rating(game: Game, config: Config) -> Match:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
         key = jax.random.fold_in(key, int(run.iteration))
         # Every process plays the whole match by itself, and the first one's result counts.
-        score = float(match(*hosts.local((run.learning.average, run.rival, key))).score.mean())
+        score = float(next(match(*hosts.local((run.learning.average, run.rival, key)))).score.mean())
         score = float(hosts.gathered(score)[0, 0])
         taken = not config.gate or score >= share
         margin = 0.5 / config.rating_games

@@ -47,7 +47,7 @@ def read(path: Path, game: Game) -> Solved:
     answers are ignored, as are finished positions and lines whose `variant` names another game.
 
     Raises:
-        ValueError: a line is no such record, or no position is of this game.
+        ValueError: a line is no such record or lists a move that is not legal, or no position is of this game.
         OSError: the file cannot be read.
     """
     raw = path.read_bytes()
@@ -56,7 +56,7 @@ def read(path: Path, game: Game) -> Solved:
             raw = gzip.decompress(raw)
         except (EOFError, gzip.BadGzipFile) as error:
             raise ValueError(f"{path}: damaged gzip file: {error}") from error
-    states, right, phases = [], [], []
+    states, right, phases, lines = [], [], [], []
     for number, line in enumerate(raw.decode(errors="replace").splitlines(), 1):
         try:
             record = json.loads(line)
@@ -72,12 +72,16 @@ def read(path: Path, game: Game) -> Solved:
             states.append(game.from_record({k: v for k, v in record.items() if k not in BESIDE}))
             right.append(np.isin(np.arange(game.num_actions), answer))
             phases.append(phase(record))
+            lines.append(number)
         except (ValueError, AttributeError, TypeError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     if not states:
         raise ValueError(f"{path} holds no solved position of {game.name}")
     stacked = jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *jax.device_get(states))
-    return Solved(stacked, np.asarray(jax.vmap(game.mask)(stacked)), np.stack(right), np.array(phases))
+    legal, listed = np.asarray(jax.vmap(game.mask)(stacked)), np.stack(right)
+    for row, action in np.argwhere(listed & ~legal):
+        raise ValueError(f"{path}, line {lines[row]}: move {action} is not legal in this position")
+    return Solved(stacked, legal, listed, np.array(phases))
 
 
 def phase(record: dict[str, Any]) -> str:

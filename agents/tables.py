@@ -41,6 +41,14 @@ def match_table(results: list[Result]) -> Table:
     return out
 
 
+def openings_note(r: Result, plies: int) -> str:
+    """Says so where a match had to begin with the same openings again; without random moves nobody expects others."""
+    if not plies or r.openings * r.players >= r.games:
+        return ""
+    many = f"{r.openings} opening{'s' if r.openings > 1 else ''} of {plies} moves, up to symmetry"
+    return f"{r.a} against {r.b}: no more than {many}, which came again, and {r.distinct} different games"
+
+
 def elo_text(r: Result) -> str:
     points = lambda x, none: none if x is None else f"{x:+.0f}"
     low, high = r.elo_interval
@@ -110,13 +118,15 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
     except ImportError as error:
         raise ValueError("--plot needs matplotlib: pip install -e '.[plots]'") from error
     networks = [row for row in rows if "games" in row]
-    with_solved = "kept" in networks[-1]
+    with_solved = "kept_alone" in networks[-1]
     figure = Figure(figsize=(12 if with_solved else 7, 4.5), layout="constrained")
     axes = figure.subplots(1, 2 if with_solved else 1, squeeze=False)[0]
     draw_ladder(axes[0], rows)
     games, minutes = ([row[unit] for row in networks] for unit in ("games", "minutes"))
     if with_solved:
         for name, label in (("kept", "with its search"), ("kept_alone", "network alone")):
+            if name not in networks[-1]:
+                continue
             share = np.array([row[name] for row in networks])
             reach = np.abs(np.array([row[f"{name}_interval"] for row in networks]).T - share)
             axes[1].errorbar(games, 100 * share, 100 * reach, marker="o", capsize=3, label=label)

@@ -37,6 +37,7 @@ SIMULATIONS = (64, 256, 1024)
 ROOM = 8_000_000
 ROOM_SINGLE = 24_000_000
 VALUED_EVERY = 5  # moves of an annotated game
+HARDWARE = ""  # what the page says of the machine where jax does not see that others use it too, see `main`
 
 
 def spec(form: str, sides: str) -> str:
@@ -110,13 +111,17 @@ def full_board(game: envs.Game) -> str:
     say("games of the network against itself")
     player = make_player(f"{MODEL}@32", game, 0)
     played = arena.play_match(game, player, player, games=200, opening_plies=2, seed=1, fair=True)
+    # Without exploration both games from an opening are the same: the openings are the sample, not the games.
+    first = ((played.score[0] + 1 - played.score[1]) / 2)[np.unique(played.opening, return_index=True)[1]]
     return FULL.format(
         moves=table(["move", *(f"{n} simulations" for n in columns)], rows),
         picture=heat_map(game, most),
         best=order[0],
         value=most[order[0]],
         moved=max(abs(most[name] - few[name]) for name in most),
-        share=np.concatenate([played.score[0], 1 - played.score[1]]).mean(),
+        openings=len(first),
+        share=first.mean(),
+        error=100 * first.std(ddof=1) / len(first) ** 0.5,
         plies=played.plies.mean(),
     )
 
@@ -217,7 +222,8 @@ told apart by hashes of 64 bits, of which two among ten million agree by chance 
 SMALL = """## Who wins on small boards (exact)
 
 {made}, {minutes:g} minutes a board at most. Two queens in opposite corners, who cannot move loses; squares are named
-from the lower left. All first moves were searched, each until it was decided; what is not found out needs longer.
+from the lower left. All first moves were searched, each until it was decided; what is not found out needs longer. Times
+hold what was still to be compiled, some seconds.
 
 {double}
 
@@ -231,7 +237,9 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 
 SINGLE_BOARD = """## One queen on the full board (exact)
 
-{made}; {positions:,} positions, {minutes:.0f} minutes. On 8 x 8, where who cannot move wins, {winner} wins:
+{made}; {positions:,} positions, {minutes:.0f} minutes. The same is proved by
+`python evaluate.py prove {game} --positions={room} --minutes={most:g}`. On 8 x 8, where who cannot move wins,
+{winner} wins:
 
 | first moves that win | that lose | not found out, as the winner was known before |
 |---|---|---|
@@ -260,8 +268,8 @@ FULL = """{moves}
 
 Who wins the full board is thus open: the best move for White, {best}, is worth {value:+.2f} to the network, and its
 opinions moved by up to {moved:.2f} between the first column and the last. In 200 games against itself, 32 simulations a
-move, from openings of two random moves each, who began won {share:.1%} (one standard error: 3.5 points), in {plies:.1f}
-moves on average."""
+move, from {openings} openings of two random moves, who began won {share:.1%} (one standard error: {error:.1f} points;
+both games from an opening are the same), in {plies:.1f} moves on average."""
 
 GAMES = """## Three games
 
@@ -282,13 +290,17 @@ def single(minutes: float) -> str:
     game = envs.make("foq_single")
     solve = prove.make_solver(game, ROOM_SINGLE)
     solve(game.init(), seconds=0)  # compiles
-    return told(game, solve(game.init(), seconds=12 * 60 * minutes, tell=say))
+    most = 12 * minutes
+    return told(game, solve(game.init(), seconds=60 * most, tell=say), most)
 
 
-def told(game: envs.Game, verdict: prove.Verdict) -> str:
+def told(game: envs.Game, verdict: prove.Verdict, most: float) -> str:
     names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
     return SINGLE_BOARD.format(
         made=made(),
+        game=game.name.partition(":")[0],
+        room=ROOM_SINGLE,
+        most=most,
         positions=verdict.positions,
         minutes=verdict.seconds / 60,
         winner={1: "the first player", -1: "the second player", None: "nobody knows who"}[verdict.value],
@@ -330,7 +342,7 @@ PARTS = {"small": small, "single": single, "sizes": sizes, "first": first, "game
 
 
 def made() -> str:
-    hardware = cores() if jax.default_backend() == "cpu" else jax.devices()[0]
+    hardware = HARDWARE or (cores() if jax.default_backend() == "cpu" else jax.devices()[0])
     return f"Made on {time.strftime('%Y-%m-%d')}; {hardware}"
 
 
@@ -344,7 +356,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; by default all")
     parser.add_argument("--minutes", type=float, default=5.0, help="for each board")
+    parser.add_argument("--hardware", default="", help="what the page says of the machine, by default what jax finds")
     options = parser.parse_args()
+    global HARDWARE
+    HARDWARE = options.hardware
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"unknown part {unknown.pop()}; known: {', '.join(PARTS)}")
     mesh.claim_cores()

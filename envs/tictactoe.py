@@ -105,7 +105,7 @@ def symmetries() -> tuple[Symmetry, ...]:
 
 def parse_action(text: str) -> int:
     if text.strip().lower() not in NAMES:
-        raise ValueError(f"no cell '{text}': want one of {', '.join(NAMES)}")
+        raise ValueError(f"no cell '{text}': want a column and a row, a1 to c3")
     return NAMES.index(text.strip().lower())
 
 

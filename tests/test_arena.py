@@ -1,6 +1,7 @@
 """Matches, players and their statistics."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,7 @@ def test_a_game_followed_by_hand():
     assert played.score.tolist() == [[1, 1], [0, 0]]
     assert played.plies.tolist() == [[5, 5], [5, 5]]
     result = arena.result(a, b, played)
-    assert (result.wins, result.draws, result.losses, result.distinct) == (2, 0, 2, 2)
+    assert (result.wins, result.draws, result.losses, result.distinct, result.openings) == (2, 0, 2, 2, 1)
     assert (result.score, result.elo) == (0.5, 0)
 
 
@@ -68,19 +69,115 @@ def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     assert result.distinct > 300
 
 
+def different(opening: arena.Openings) -> int:
+    return len(np.unique(arena.wide(opening.code)))
+
+
+def test_positions_are_told_apart_as_they_are_in_play():
+    """Tic-tac-toe has 72 ways to play two moves and 504 to play three, but 12 and 38 positions up to symmetry. Connect
+    Four has 343 ways to play three and 238 positions, of which 4 are their own mirror: all three in the middle column,
+    or O there and X on both sides, one, two or three columns away; (238 + 4) / 2 = 121."""
+    for name, moves, ways, kinds in (
+        ("tictactoe", 2, 72, 12), ("tictactoe", 3, 504, 38), ("connect_four", 3, 343, 121),
+    ):  # fmt: skip
+        game = envs.make(name)
+        mask, move, states = jax.jit(game.mask), jax.jit(game.move), [game.init()]
+        for _ in range(moves):
+            states = [move(s, action) for s in states for action in np.flatnonzero(mask(s))]
+        stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
+        code = jax.jit(functools.partial(arena.kind, game))(stacked)
+        assert (len(states), len(np.unique(arena.wide(code)))) == (ways, kinds)
+
+
+def test_who_moved_first_where_does_not_matter_and_history_neither():
+    game = envs.make("go:size=5,komi=24.5")
+    ways = ("A1 C3 B1 D4", "B1 D4 A1 C3", "E5 C3 E4 B2", "A1 C3 B1 D3")  # a transposition, a turn, another position
+    states = []
+    for names in ways:
+        state = game.init()
+        for name in names.split():
+            state = game.move(state, game.parse_action(name))
+        states.append(state)
+    code = arena.wide(arena.kind(game, jax.tree.map(lambda *x: jnp.stack(x), *states)))
+    assert code[0] == code[1] == code[2] != code[3]
+
+
 def test_openings_are_different_as_far_as_there_are_so_many():
-    """Tic-tac-toe has 72 openings of two moves and 504 of three, connect four 49 and 343, EvoPawness 25 of two."""
+    """Over all draws of a match, and in turn once the game has no other."""
     game = envs.make("tictactoe")
-    openings = lambda pairs, plies: arena.openings(game, jax.random.key(0), pairs, plies, False)[1]
-    count = lambda code: len(np.unique(np.asarray(code), axis=0))
-    assert count(arena.sample_openings(game, jax.random.key(0), 40, 2)[1]) < 40
-    assert count(openings(40, 2)) == 40
-    assert count(openings(500, 2)) == 72
-    assert [arena.enough_plies(game, pairs) for pairs in (40, 200, 1000)] == [2, 3, 3]
-    assert [arena.enough_plies(envs.make("connect_four"), pairs) for pairs in (30, 200)] == [2, 3]
-    assert arena.enough_plies(envs.make("evopawness:history=1"), 100) > 2
-    code = jnp.array([[1, 2], [3, 4], [1, 2], [1, 4], [3, 4], [1, 2]], jnp.uint32)
-    assert arena.repeated(code).tolist() == [False, False, True, False, True, True]
+    draw = arena.make_openings(game, 10, 3, False)(jax.random.key(0))
+    first, second, third, fourth, fifth = (next(draw) for _ in range(5))
+    joined = lambda *parts: jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    assert different(joined(first, second, third)) == 30
+    assert different(joined(first, second, third, fourth, fifth)) == 38
+    again = joined(fourth, fifth).moves[8:].tolist()
+    assert again == joined(first, second).moves[:12].tolist()
+    for state, moves in zip(range(10), first.moves.tolist(), strict=True):
+        at = game.init()
+        for action in moves:
+            assert game.mask(at)[action]
+            at = game.move(at, action)
+        assert game.to_record(at) == game.to_record(jax.tree.map(lambda x, i=state: x[i], first.states))
+
+
+def test_as_many_moves_as_it_takes():
+    """12 and 38 positions of tic-tac-toe after two and three moves, of which no more than a third of the game are made;
+    Connect Four has 49 ways to play two moves, so fewer than 30 up to the mirror."""
+    assert [arena.enough_plies(envs.make("tictactoe"), pairs) for pairs in (8, 200, 1000)] == [2, 3, 3]
+    assert [arena.enough_plies(envs.make("connect_four"), pairs) for pairs in (10, 30)] == [2, 3]
+
+
+def test_openings_that_are_decided_are_left_out():
+    """A third of the points each is even among three, where nothing won is a mean result of -1/2."""
+    assert arena.one_sided(jnp.array([1.0, 0.91, 0.89, 0.0, -0.89, -0.91, -1.0]), 2).tolist() == [
+        True, True, False, False, False, True, True,
+    ]  # fmt: skip
+    assert arena.one_sided(jnp.array([1.0, 0.9, 0.0, -0.4, -0.45, -0.5]), 3).tolist() == [
+        True, False, False, False, True, True,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["tictactoe", "foq_multi:rows=5,cols=6"])
+def test_fair_openings_are_those_that_are_not_decided(name):
+    """Where who is to move can win at once it is decided."""
+    game = envs.make(name)
+    draws = [next(arena.make_openings(game, 60, 5, fair)(jax.random.key(1))) for fair in (False, True)]
+    assert all(not game.over(jax.tree.map(lambda x, i=i: x[i], d.states)) for d in draws for i in range(60))
+    wins = [sum(wins_at_once(game, jax.tree.map(lambda x, i=i: x[i], d.states)) for i in range(60)) for d in draws]
+    assert wins[0] > 0
+    assert wins[1] == 0
+
+
+def wins_at_once(game: envs.Game, state) -> bool:
+    mover = int(game.player(state))
+    after = [game.move(state, action) for action in np.flatnonzero(game.mask(state))]
+    return any(float(game.rewards(child)[mover]) == 1 for child in after)
+
+
+def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():
+    """Tic-tac-toe has 38 positions after three moves. Between players without chance those that come again tell nothing
+    new: a match that knows no other ends."""
+    game, looked = envs.make("tictactoe"), []
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    never = lambda pairs: bool(looked.append(len(pairs)))
+    played = arena.play_match(game, a, b, games=4000, opening_plies=3, seed=0, stop=never)
+    assert looked == [38]
+    result = arena.result(a, b, played)
+    assert (result.games, result.openings, result.distinct) == (100, 38, 76)
+    connect, looked[:] = envs.make("connect_four"), []
+    a, b = first_or_last(True, connect), first_or_last(False, connect)
+    played = arena.play_match(connect, a, b, games=200, opening_plies=3, seed=0, stop=never)
+    assert looked == [50]
+    assert (len(np.unique(played.opening)), played.score.size) == (100, 200)
+
+
+def test_games_that_come_again_do_not_narrow_the_interval():
+    game = envs.make("tictactoe")
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    few, many = (arena.play_match(game, a, b, games=n, opening_plies=2, seed=0) for n in (24, 240))
+    assert arena.result(a, b, few).distinct == arena.result(a, b, many).distinct == 24
+    assert arena.result(a, b, few).score_interval == arena.result(a, b, many).score_interval
+    assert np.sort(arena.evidence(many)).tolist() == np.sort(few.score.mean(0)).tolist()
 
 
 def test_the_greedy_one_takes_what_is_best_at_once():
@@ -191,3 +288,9 @@ def test_elo_by_hand():
 def test_unknown_players_are_refused(spec, words):
     with pytest.raises(ValueError, match=words):
         make_player(spec, envs.make("tictactoe"), 1)
+
+
+def test_looking_ahead_by_turns_is_for_two():
+    with pytest.raises(ValueError, match="minimax:2 is for two players; foq_multi:.* has 3"):
+        make_player("minimax:2", envs.make("foq_multi"), 1)
+    make_player("greedy", envs.make("foq_multi"), 1)

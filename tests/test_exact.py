@@ -52,6 +52,19 @@ def test_every_position_has_a_best_move_until_the_end():
     assert int((~np.asarray(table.best).any(1)).sum()) == 958  # of them finished, likewise
 
 
+def test_positions_that_cannot_come_up_are_not_in_the_table():
+    """X has made one move and O three: legal moves only, the five free cells, by lot."""
+    game = envs.make("tictactoe")
+    usual = game.from_record({"board": [1, -1, 0, 0, 0, 0, 0, 0, 0], "to_move": 1})
+    odd = usual._replace(board=np.array([[1, -1, -1], [-1, 0, 0], [0, 0, 0]], np.int8))
+    states = jax.tree.map(lambda *x: np.stack([x[0]] * 200 + [x[1]]), odd, usual)
+    player = make_player("exact", game, 0)
+    places = np.asarray(exact.find(player.weights, states))
+    assert (places[:200] == -1).all() and places[200] >= 0
+    moves = np.asarray(player.act(player.weights, jax.random.key(0), states, np.zeros(201, np.int32)))
+    assert set(moves[:200].tolist()) == {4, 5, 6, 7, 8}
+
+
 def test_more_players_are_refused():
     with pytest.raises(ValueError, match="exact: perfect play is for two players"):
         exact.solve(envs.make("foq_multi"))

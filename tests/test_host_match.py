@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -55,18 +56,24 @@ def says(answer):
     return f"print('= {answer}\\n', flush=True)"
 
 
-def test_openings_are_those_of_the_arena():
-    """The same positions behind the moves, and the moves are legal."""
-    import jax
+@pytest.mark.parametrize("name", [GAME.name, "evopawness:max_plies=6,history=1"])
+def test_openings_are_those_of_the_arena(name):
+    """Each from both seats, A first behind it in the first half: also in EvoPawness, which player 1 begins."""
+    game, began = envs.make(name), [[]]
 
-    states, _ = jax.jit(lambda key: arena.sample_openings(GAME, key, 5, 3))(jax.random.key(4))
-    for i, moves in enumerate(host_match.openings(GAME, 5, 3, 4, fair=False)):
-        state = GAME.init()
-        for move in moves:
-            assert GAME.mask(state)[move]
-            state = GAME.move(state, move)
-        assert GAME.to_record(state) == GAME.to_record(jax.tree.map(lambda x, i=i: x[i], states))
-        assert len(moves) == 3
+    def move(start, actions, state):
+        began[-1].append(list(actions))
+        return int(np.flatnonzero(game.mask(state))[0])
+
+    played = host_match.play_match(
+        game, host_match.Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
+        tell=lambda done, lane: began.append([]),
+    )  # fmt: skip
+    drawn = next(arena.make_openings(game, 2, 3, False)(jax.random.key(4)))
+    there = [asked[0] for asked in began if asked]  # moves made when the guest was asked first
+    assert [actions[:3] for actions in there] == np.repeat(drawn.moves, 2, axis=0).tolist()
+    assert [len(actions) for actions in there] == [3, 4, 3, 4]
+    assert played.opening.tolist() == arena.wide(drawn.code).tolist()
 
 
 def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):

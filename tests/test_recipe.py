@@ -258,7 +258,7 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
         replay=None, lanes=None, key=jnp.zeros(2, jnp.uint32), iteration=jnp.int32(5),
     )  # fmt: skip
     scores = iter([0.75, 0.5, 1.0])
-    outcome = lambda *_: type("Games", (), {"score": np.array([next(scores)])})()
+    outcome = lambda *_: iter([type("Games", (), {"score": np.array([next(scores)])})()])
     monkeypatch.setattr(rating.arena, "make_match", lambda *_, **__: outcome)
     rate = rating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True))
     won, first = rate(run, rating.Rating())

@@ -68,6 +68,8 @@ def test_other_variants_in_the_file_are_passed_over(tmp_path, golden):
         ("{", "line 1"),
         ('{"board": [0], "to_move": 1}', "winning, optimal"),
         ('{"board": [1, 1, 1, 0, 0, 0, 0, 0, 0], "to_move": 1, "optimal": [4]}', "line 1.*stones"),
+        ('{"board": [1, -1, 0, 0, 0, 0, 0, 0, 0], "to_move": 1, "optimal": [4, 1]}', "line 1: move 1 is not legal"),
+        ('{"board": [1, 1, 1, -1, -1, 0, 0, 0, 0], "to_move": -1, "optimal": [8]}', "line 1: move 8 is not legal"),
         ("[1]", "line 1"),
         ("", "no solved position"),
     ],
