@@ -8,11 +8,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -71,36 +72,85 @@ def replay(game: Game, start: State, moves: Iterable[str]) -> tuple[list[State],
     return states, actions
 
 
-def to_file(game: Game, states: Sequence[State], actions: Sequence[int]) -> str:
-    """The text of a file, one line; `states` as `replay` gives them."""
+def after_resigning(game: Game, player: int) -> list[float]:
+    """What the game is worth to each of them once `player` has given up: the others share what he loses."""
+    return [-1.0 if i == player else 1 / (game.num_players - 1) for i in range(game.num_players)]
+
+
+def player_of(game: Game, value: Any) -> int:
+    """The number of a player, as `resigned` of a file has it.
+
+    Raises:
+        ValueError: there is no such player. 1.0 and true are no numbers of players, though Python takes them for 1.
+    """
+    if type(value) is not int or value not in range(game.num_players):
+        raise ValueError(f"resigned: want the number of a player, 0 to {game.num_players - 1}")
+    return value
+
+
+def refuse_half_characters(value: Any) -> None:
+    """Raises ValueError where a string holds one surrogate of a pair, as JSON may: no answer can quote it."""
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = ascii(error.object[error.start])[1:-1]
+        raise ValueError(f"half a character, {half}, stands alone in a string") from None
+
+
+def to_file(game: Game, states: Sequence[State], actions: Sequence[int], resigned: int | None = None) -> str:
+    """The text of a file, one line; `states` as `replay` gives them, and the player who gave up."""
     record: dict[str, Any] = {"format": FORMAT, "game": game.name, "actions": [game.action_name(a) for a in actions]}
     start = game.to_record(states[0])
     if start != game.to_record(game.init()):
         record["start"] = start
+    if resigned is not None:
+        record["resigned"] = resigned
     return json.dumps(record | {"position": game.to_record(states[-1])}) + "\n"
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file, complete or not at all."""
+    """Writes a file, complete or not at all.
+
+    Raises:
+        OSError: it cannot be written; the error names `path`, which whoever asked for it knows.
+    """
     new = path.with_name(f"{path.name}.new")
-    new.write_text(text, encoding="utf-8")
-    new.replace(path)
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+class Saved(NamedTuple):
+    """What a file says of a game."""
+
+    start: State
+    actions: list[str]  # names of moves, not yet replayed
+    resigned: int | None  # the player who gave up after them
 
 
 def from_file(game: Game, text: str) -> tuple[State, list[str]]:
-    """The first position of a file and its moves, not yet replayed.
+    """The first position of a file and its moves, for those who ask for positions alone; see `read`."""
+    return read(game, text)[:2]
 
+
+def read(game: Game, text: str) -> Saved:
+    """
     Raises:
         ValueError: broken JSON, another game, or a position that cannot occur.
     """
     try:
         value = json.loads(text)
+        refuse_half_characters(value)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no JSON: {error}") from None
     if not isinstance(value, dict):
         raise ValueError("want a JSON object: a game or the record of a position")
     if not value.keys() & {"format", "game", "actions", "start"}:
-        return game.from_record(value), []
+        return Saved(game.from_record(value), [], None)
     if value.keys() - FIELDS:
         raise ValueError(f"the fields of a game are {', '.join(sorted(FIELDS))}, not {', '.join(value)}")
     if value.get("format", FORMAT) != FORMAT:
@@ -112,4 +162,5 @@ def from_file(game: Game, text: str) -> tuple[State, list[str]]:
         raise ValueError("actions: want a list of names")
     if len(actions) > game.max_plies:
         raise ValueError(f"actions: {len(actions)} are more than a game of {game.name} can have, {game.max_plies}")
-    return game.from_record(value["start"]) if "start" in value else game.init(), actions
+    resigned = player_of(game, value["resigned"]) if value.get("resigned") is not None else None
+    return Saved(game.from_record(value["start"]) if "start" in value else game.init(), actions, resigned)

@@ -1,5 +1,6 @@
 """The programs as people start them: training, resuming, evaluating, a stop by signal; bad input is one line."""
 
+import dataclasses
 import json
 import os
 import pathlib
@@ -13,7 +14,9 @@ import jax
 import numpy as np
 import pytest
 
+import envs
 from agents import checkpoint, mesh, models
+from agents.config import preset
 from agents.metrics import Balance, Report
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -166,6 +169,7 @@ def test_a_match_stops_once_it_is_decided(run):
     assert code == 0, errors
     found = json.loads(output)
     assert found["verdict"] == "stronger"
+    assert found["openings"] > 1
     assert found["games"] < 2000
 
 
@@ -344,6 +348,11 @@ BAD = {
     "rating of three": ("train.py", ["--env=foq_multi", "--rating_games=64"], "--rating_games must be a multiple of 3"),
     "proof for three": ("evaluate.py", ["prove", "foq_multi"], "proofs are for games of two players"),
     "illegal move": ("evaluate.py", ["prove", "tictactoe", "--moves=b2 b2"], "move 2: 'b2' is not legal here"),
+    "minimax for three": (
+        "evaluate.py",
+        ["match", "minimax:2", "random", "--env=foq_multi"],
+        "minimax:2 is for two players; foq_multi:",
+    ),
     "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions must be at least 512"),
 }
 
@@ -375,6 +384,54 @@ def test_bad_use_of_a_run(run, monkeypatch, capsys):
         assert (code, len(errors.strip().splitlines())) == (2, 1)
         assert words in errors
     assert before == sorted((p, p.stat().st_mtime_ns) for p in (home / "runs/a").rglob("*"))
+
+
+def test_exact_is_not_asked_about_positions_that_cannot_come_up(monkeypatch, capsys, tmp_path):
+    """White's queen is in the middle, but the corner in which it began is not ripped."""
+    path = tmp_path / "odd.jsonl"
+    record = {"variant": "foq", "rows": 3, "cols": 3, "ripped": [4, 8], "queens": [4, 8], "to_move": 0, "optimal": [0]}
+    path.write_text(json.dumps(record))
+    arguments = ["solved", "exact", str(path), "--env=foq:rows=3,cols=3"]
+    code, errors = in_process("evaluate.py", arguments, monkeypatch, capsys)
+    assert (code, len(errors.strip().splitlines())) == (2, 1)
+    assert "exact: 1 position of" in errors
+
+
+@pytest.mark.parametrize(
+    ("spec", "recipe", "env", "names"),
+    [
+        ("net", "ours", "tictactoe", ["player", "alone", "without_proofs"]),
+        ("net@0", "ours", "tictactoe", ["player"]),
+        ("net", "value_generations", "tictactoe", ["player"]),  # the network alone, unless it is told to search
+        ("net@8", "value_generations", "tictactoe", ["player", "alone", "without_proofs"]),
+        ("net", "ours", "foq_multi", ["player", "alone"]),  # proofs are for two players
+        ("uct:8", "ours", "tictactoe", ["player"]),
+    ],
+)
+def test_no_player_is_listed_under_two_names(spec, recipe, env, names, monkeypatch, tmp_path):
+    import evaluate
+
+    game = envs.make(env)
+    monkeypatch.setattr(evaluate, "game_of", lambda spec: game.name if spec.startswith("net") else None)
+    monkeypatch.setattr(evaluate, "config_of", lambda spec: dataclasses.replace(preset(game, "cpu"), recipe=recipe))
+    monkeypatch.setattr(evaluate, "make_player", lambda spec, *_, **__: spec)
+    found = evaluate.looks(evaluate.Solved(spec, tmp_path), game)
+    assert list(found) == names
+    assert found.get("alone", "net") == "net"
+
+
+def test_players_of_a_table_have_openings_of_their_own_in_every_match():
+    import evaluate
+
+    seeds = {evaluate.seed_of(seed, a, b, 5) for seed in range(3) for a in range(5) for b in range(5)}
+    assert len(seeds) == 75
+
+
+def test_baselines_that_the_game_has():
+    import evaluate
+
+    assert evaluate.usual_baselines(envs.make("tictactoe")) == ("random", "minimax:2", "uct:100")
+    assert evaluate.usual_baselines(envs.make("foq_multi")) == ("random", "uct:100")
 
 
 def test_a_damaged_run_is_named(run, tmp_path, monkeypatch, capsys):

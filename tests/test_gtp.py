@@ -28,6 +28,7 @@ from agents.serve.options import Options
 ROOT = pathlib.Path(__file__).parents[1]
 GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
 SPEC = "go:size=5,komi=24.5"
+NEXT_MOVE = "known for the next move alone: want the colour to move and a depth of 1"
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +133,17 @@ def test_commands_are_listed_and_known(engine):
         ("set_free_handicap A1 pass", "bad vertex list"),
         ("loadsgf", "syntax error"),
         ("loadsgf no_such_file.sgf", "cannot load file"),
-        ("lz-analyze b c", "syntax error"),
+        ("lz-analyze b c", "unknown option 'c'; known are interval, minmoves, maxmoves, avoid and allow"),
+        ("lz-analyze b interval", "syntax error"),
+        ("lz-analyze b minmoves -1", "syntax error"),
+        ("lz-analyze b avoid b A1", "syntax error"),
+        ("lz-analyze b avoid b I1 1", "invalid coordinate"),
+        ("lz-analyze b avoid w A1 1", f"avoid is {NEXT_MOVE}"),
+        ("lz-analyze b 50 allow b A1 8", f"allow is {NEXT_MOVE}"),
+        ("lz-genmove_analyze b allow b A1 1 avoid b A1 1", "no legal move is left to look at"),
+        ("place_free_handicap 1", "invalid number of stones"),
+        ("place_free_handicap 25", "invalid number of stones"),
+        ("place_free_handicap", "syntax error"),
     ],
 )
 def test_wrong_arguments_are_refused_as_the_protocol_words_it(engine, line, words):
@@ -226,6 +237,17 @@ def test_handicap(engine):
     assert refused(wide, "fixed_handicap 2") == "board not empty"
     ask(wide, "clear_board")
     assert refused(wide, "fixed_handicap 10") == "invalid number of stones"
+    assert ask(wide, "place_free_handicap 5") == "C3 G7 C7 G3 E5"  # as the fixed ones
+    ask(wide, "clear_board")
+    nine = "C3 G7 C7 G3 C5 G5 E3 E7 E5"
+    assert ask(wide, "place_free_handicap 60") == nine  # fewer than asked for, where no more are marked
+    assert wide.to_move == 1
+    ask(wide, "clear_board")
+    assert ask(wide, "fixed_handicap 9") == nine
+    ask(engine, "clear_board")
+    assert ask(engine, "place_free_handicap 4") == "B2 D4 B4 D2"
+    assert stones(engine, 1) == {"B2", "D4", "B4", "D2"}
+    assert refused(engine, "place_free_handicap 2") == "board not empty"
 
 
 def test_genmove_plays_and_reg_genmove_does_not(engine):
@@ -291,6 +313,45 @@ def test_analysis_as_leela_zero_writes_it(engine):
     assert stones(engine, 1) == {played.split()[1]}
 
 
+def looked_at(said):
+    """The infos of the last line of a report: word -> what follows it."""
+    line = [line for line in said.split("\n") if line.startswith("info ")][-1]
+    infos = [part.split(" pv ")[0].split() for part in line.split("info ")[1:]]
+    return [dict(zip(words[::2], words[1::2], strict=True)) for words in infos]
+
+
+def test_analysis_of_some_moves_alone(engine, thinking):
+    """The first report of a fresh search; what was restricted does not stay."""
+    moves = lambda options: {info["move"] for info in looked_at(raw(engine, f"lz-analyze b 1 {options}"))}
+    assert moves("allow b A1,c3 1") == {"A1", "C3"}
+    assert moves("allow b A1,C3,E5 1 avoid b C3 1") == {"A1", "E5"}
+    everywhere = {go_name(p) for p in range(25)} | {"pass"}
+    assert moves("") == everywhere
+    assert moves("interval 1 avoid b C3,pass 1") == everywhere - {"C3", "pass"}
+    ask(engine, "play b C3")
+    assert {info["move"] for info in looked_at(raw(engine, "lz-analyze w 1"))} == everywhere - {"C3"}
+    assert raw(engine, "lz-genmove_analyze w allow w E1 1").endswith("play E1\n\n")
+
+
+def test_a_network_looks_at_some_moves_alone():
+    """Black has all the board: of all his moves only the one that is asked about is looked at, won as it may be."""
+    engine = Engine(Options(env=SPEC, ui="gtp", num_simulations=32, seconds=60), envs.make(SPEC))
+    assert engine.mind.network
+    (info,) = looked_at(raw(engine, "lz-genmove_analyze b allow b A1 1"))
+    assert (info["move"], info["prior"]) == ("A1", "10000")
+    assert stones(engine, 1) == {"A1"}
+
+
+def test_least_and_most_moves_of_an_analysis(engine, monkeypatch):
+    """Three of five moves were visited."""
+    move = {"value": 0, "prior": 0.2, "line": ["A1"]}
+    moves = [move | {"action": f"A{i + 1}", "visits": max(0, 3 - i)} for i in range(5)]
+    monkeypatch.setattr(engine, "think", lambda *words, **more: 0)
+    monkeypatch.setattr(engine.mind, "report", lambda most: {"moves": moves[:most]})
+    shown = lambda options: len(looked_at(raw(engine, f"lz-analyze b 1 {options}")))
+    assert [shown(options) for options in ("", "minmoves 4", "maxmoves 2", "minmoves 3 maxmoves 1")] == [3, 4, 2, 3]
+
+
 def test_the_clock_becomes_seconds_for_a_move(engine):
     """0.7 x 25 moves make a usual game, half of them ours, and never fewer than 10 are reckoned with."""
     seconds = lambda player: engine.budget(player)[0]
@@ -339,6 +400,18 @@ def test_sgf_through_the_protocol(engine, tmp_path):
     assert ask(engine, "printsgf") == text
     ask(engine, f"loadsgf {tmp_path}/game.sgf 3")  # before the third move
     assert stones(engine, -1) == {"C4"}
+    spaced = tmp_path / "my games" / "a b.sgf"
+    spaced.parent.mkdir()
+    ask(engine, f"printsgf {spaced}")
+    assert spaced.is_file()
+    for path in (spaced, f'"{spaced}"', f"'{spaced}'"):
+        ask(engine, f"loadsgf {path} 2")
+        assert stones(engine, -1) == set()
+        ask(engine, f"loadsgf {path}")
+        assert stones(engine, -1) == {"C4"}
+    assert refused(engine, f"loadsgf {tmp_path}/my games 1") == "cannot load file"
+    assert refused(engine, 'loadsgf ""') == "syntax error"
+    assert refused(engine, "printsgf /nonexistent/x.sgf").endswith("No such file or directory: '/nonexistent/x.sgf'")
     (tmp_path / "broken.sgf").write_text("(;SZ[5];B[aa];W[aa])")
     before = engine.now
     assert refused(engine, f"loadsgf {tmp_path}/broken.sgf") == "illegal move"
@@ -404,6 +477,7 @@ def test_whole_games_with_gnu_go(engine, gnugo, both):
 
 WORDS = [*COMMANDS, *ANALYSES, "b", "w", "black", "A1", "c3", "E5", "J9", "pass", "resign", "0", "5", "-1", "x" * 300]
 WORDS += ["1e9", "nan", "99999999999999999999", "24.5", "interval", "#", "\t", "\x00", "é", "１", "alive", "."]
+WORDS += ["avoid", "allow", "minmoves", "maxmoves"]
 NEW_PROGRAMS = re.compile(r"^\s*\d*\s*(komi|quit)\b")  # other komis compile another search
 
 

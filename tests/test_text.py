@@ -15,7 +15,7 @@ from rich.console import Console
 import envs
 import play
 from agents.serve.mind import words
-from agents.serve.text import COMMANDS, coloured
+from agents.serve.text import COMMANDS, Sitting, coloured
 from envs import draw, saved
 
 ROOT = Path(__file__).parents[1]
@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said_and_asked_again(sit):
     printed = sit(
         "--env=tictactoe --opponent=person", "z9", "b2", "b2", "save", 'load "', "undo now", "load /none", "b1"
     )
-    assert "want a column and a row" in printed or "z9" in printed
+    assert "no cell 'z9': want a column and a row, a1 to c3; legal: a3, b3, c3, a2, b2, c2, a1, b1, c1;" in printed
     assert "'b2' is not legal here; legal: a3, b3, c3, a2, c2, a1, b1, c1" in printed
     assert "want the name of one file" in printed
     assert "No closing quotation" in printed
@@ -141,6 +141,88 @@ def test_go_is_saved_as_sgf(sit, tmp_path):
     assert not (tmp_path / "other.sgf").exists()
 
 
+@pytest.mark.parametrize(("seat", "first"), [(1, "person"), (2, "random")])
+def test_the_seat_is_a_place_in_the_order_of_moves(sit, seat, first):
+    """In EvoPawness Black begins, who has the number 1 inside: whoever sits first is asked first, and is player 1."""
+    printed = sit(f"--env=evopawness --opponent=random --seat={seat}", "moves", "quit")
+    assert ("played: none" in printed) == (first == "person")
+    assert ("random plays" in printed) == (first == "random")
+    printed = sit("--env=evopawness --opponent=uct:1 --num_simulations=1", "eval")
+    assert re.search(r"^player 1: \d+ % ", printed, re.MULTILINE)
+
+
+RESIGNED = {"game": "tictactoe", "actions": ["b2"], "resigned": 1}
+
+
+def test_a_resigned_game_stays_over(sit, tmp_path):
+    """O gives up after the first move: X has won, nobody is asked for a move, and so it is saved; undo goes on."""
+    (tmp_path / "game.json").write_text(json.dumps(RESIGNED))
+    typed = [f"load {tmp_path}/game.json", "a1", "moves", f"save {tmp_path}/same.json", "undo", "a1", "moves"]
+    printed = sit("--env=tictactoe --opponent=person", *typed, f"save {tmp_path}/on.json", "new")
+    assert printed.count("player 1 wins after 1 moves: player 2 resigned") == 4
+    assert "'a1': the game is over" in printed
+    assert "played: b2\nlegal: none, the game is over\n" in printed
+    assert "played: b2 a1\n" in printed
+    same, on = (json.loads((tmp_path / f"{name}.json").read_text()) for name in ("same", "on"))
+    assert same.items() >= RESIGNED.items()
+    assert (on["actions"], "resigned" in on) == (["b2", "a1"], False)
+
+
+def test_the_others_win_where_one_of_three_resigns(sit, tmp_path):
+    (tmp_path / "game.json").write_text('{"actions": [], "resigned": 1}')
+    printed = sit("--env=foq_multi --opponent=person", f"load {tmp_path}/game.json")
+    assert "player 1 and player 3 win after 0 moves: player 2 resigned" in printed
+
+
+def test_sgf_has_the_result_of_a_resigned_game(sit, tmp_path):
+    (tmp_path / "game.json").write_text('{"actions": ["c3", "d4"], "resigned": 0}')
+    sit("--env=go:size=5 --opponent=person", f"load {tmp_path}/game.json", f"save {tmp_path}/game.sgf")
+    assert "RE[W+R]" in (tmp_path / "game.sgf").read_text()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"resigned": 1.0}, "resigned: want the number of a player, 0 to 1;"),
+        ({"resigned": True}, "resigned: want the number of a player, 0 to 1;"),
+        ({"resigned": 2}, "resigned: want the number of a player, 0 to 1;"),
+        ({"resigned": 1, "actions": ["b2", "a2", "a1", "b1", "c3"]}, "resigned: the game was over before;"),
+        ({"actions": ["\ud800"]}, r"half a character, \ud800, stands alone"),
+    ],
+)
+def test_files_that_cannot_be_are_refused_in_one_line(sit, tmp_path, wrong, words):
+    (tmp_path / "game.json").write_text(json.dumps(RESIGNED | wrong))
+    printed = sit("--env=tictactoe --opponent=person", "a1", f"load {tmp_path}/game.json", "moves")
+    assert words in printed
+    assert "played: a1\n" in printed
+
+
+def test_a_file_that_cannot_be_written_goes_by_the_name_that_was_typed(sit, tmp_path):
+    (tmp_path / "folder").mkdir()
+    printed = sit("--env=tictactoe --opponent=person", "save /nonexistent/x.json", f"save {tmp_path}/folder")
+    assert "/nonexistent/x.json: No such file or directory\n" in printed
+    assert f"{tmp_path}/folder: Is a directory\n" in printed
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+def test_eval_shows_every_move_at_any_width(sit, monkeypatch, width):
+    """Ten moves of EvoPawness take more than a line: only they are cut."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    report = {"visits": 12345, "value": 0.5, "prior": 0.25, "proven": None, "line": ["m*7,4*-1,0"] * 10}
+    said = {"value": 0.5, "proven": None, "simulations": 9, "moves": [{"action": "p*1,4*K"} | report]}
+    monkeypatch.setattr(Sitting, "thought", lambda sitting: setattr(sitting, "mind", Named()) or said)
+    printed = sit("--env=evopawness --opponent=person", "eval")
+    (row,) = [line for line in printed.splitlines() if "12345" in line]
+    assert re.match(r"p\*1,4\*K +12345 +75 % +25 % +m\*7,4", row)
+    assert len(row) <= width
+    assert row.rstrip().endswith("…")
+
+
+class Named:
+    name = "somebody"
+
+
 def test_help_names_every_command(sit):
     printed = sit("--env=tictactoe --opponent=person", "help")
     for name, command in COMMANDS.items():
@@ -153,8 +235,7 @@ def test_every_game_of_the_registry_can_be_played(sit, name):
     """A random move of the person's and one of the opponent's."""
     game = envs.make(name)
     (move,) = draw.random_moves(game, game.init(), 1, seed=5)
-    seat = int(game.player(game.init())) + 1  # EvoPawness begins with Black
-    printed = sit(f"--env={name} --opponent=random --seat={seat}", move, "moves")
+    printed = sit(f"--env={name} --opponent=random", move, "moves")
     assert f"played: {move}" in printed
     assert "Traceback" not in printed
 

@@ -235,6 +235,16 @@ def test_review_finds_the_mistake(client):
     assert all(value is not None for value in session["values"])
 
 
+@pytest.mark.parametrize(("moves", "mark"), [(("b2",), False), (("b2", "b3"), True)])
+def test_who_gives_up_does_not_change_what_his_last_move_was_worth(client, moves, mark):
+    """X takes the middle, a draw, and gives up; or O answers by an edge, which loses, and it is X who gives up."""
+    session = begin(client, players=PEOPLE, simulations=1000, actions=moves, resigned=0)
+    assert session["result"] == [-1, 1]
+    session = rested(client, ask(client, session, "review"))
+    assert (session["review"][-1]["mark"] in ("mistake", "blunder")) == mark
+    assert session["values"][-1][0] > -0.5
+
+
 @pytest.mark.parametrize("ply", ["-1", "5", "1.5", "two", ""])
 def test_a_ply_that_is_not_there_is_refused_in_one_line(client, ply):
     session = ask(client, begin(client, players=PEOPLE), "move", action="b2")
@@ -258,6 +268,7 @@ def test_a_saved_game_comes_back_and_a_position_too(client):
     assert (position["svg"], position["ply"]) == (session["svg"], 0)
     resigned = begin(client, game="tictactoe", actions=["b2"], resigned=1, players=PEOPLE)
     assert resigned["result"] == [1, -1]
+    assert resigned["save"]["resigned"] == 1
 
 
 # Bad input
@@ -277,6 +288,9 @@ def test_a_saved_game_comes_back_and_a_position_too(client):
         (b'{"version": 1, "action": 7}', 400, "action"),
         (b'{"version": 1, "action": "zz"}', 400, "no cell"),
         (b'{"version": 1, "action": null}', 400, "action"),
+        (rb'{"version": 1, "action": "\ud800"}', 400, r"half a character, \ud800,"),
+        (rb'{"version": 1, "action": "b2", "\udfff": 0}', 400, r"half a character, \udfff,"),
+        (rb'{"version": 1, "action": "\ud83d\ude00"}', 400, "no cell '\U0001f600'"),
         (b'{"version": 0, "action": "b2"}', 409, "gone on"),
         (b"{}" + b" " * 2**20, 413, "longer than"),
     ],
@@ -318,10 +332,19 @@ def test_bad_moves_are_refused_in_one_line(client, content, status, words):
         {"actions": {"0": "b2"}},
         {"resigned": 7},
         {"resigned": "x"},
+        {"resigned": 1.0},
+        {"resigned": True},
+        {"resigned": [1]},
+        {"resigned": 0, "actions": ["b2", "a2", "a1", "b1", "c3"]},
+        {"start": {"x" * 10_000: 0}},
+        {"start": {"\ud800": 0}},
+        {"game": "\ud800"},
+        {"actions": ["\ud800"]},
     ],
 )
 def test_bad_games_are_refused_in_one_line(client, request_):
-    reply = client.post("/api/sessions", json=request_)
+    content = json.dumps(request_)  # that of the client does not write half a character
+    reply = client.post("/api/sessions", content=content, headers={"Content-Type": "application/json"})
     assert reply.status_code == 400, reply.text
     assert list(reply.json()) == ["error"]
     assert len(reply.text) < 600
@@ -372,12 +395,13 @@ json_values = st.recursive(
     | st.integers()
     | st.floats()
     | st.text(max_size=20)
+    | st.text(st.characters(categories=["Cs"]), max_size=2)  # halves of characters
     | st.sampled_from(["b2", "person", 1]),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
 fields = st.sampled_from(
-    ["version", "action", "players", "simulations", "seconds", "start", "game", "actions", "resigned"]
+    ["version", "action", "players", "simulations", "seconds", "start", "game", "actions", "resigned", "\ud800"]
 )
 
 

@@ -172,10 +172,17 @@ class Engine:
         state = self.move(step.state, action)
         self.steps.append(Step(step.start, (*step.actions, action), state, (player, action), value))
 
-    def think(self, player: int, seconds: float | None = None, simulations: int | None = None) -> int:
-        """Thinks of the position with `player` to move until either is used up; gives the simulations made."""
+    def think(
+        self,
+        player: int,
+        seconds: float | None = None,
+        simulations: int | None = None,
+        among: frozenset[int] | None = None,
+    ) -> int:
+        """Thinks of the position with `player` to move until either is used up, of all his moves or those `among`
+        them; gives the simulations made."""
         step = self.turn_to(player)
-        self.mind.place(step.start, step.actions, step.state)
+        self.mind.place(step.start, step.actions, step.state, among)
         return self.mind.think(seconds, simulations)
 
     def choose(self, player: int) -> tuple[int, float | None]:

@@ -14,7 +14,9 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TextIO
+from typing import NamedTuple, TextIO
+
+import numpy as np
 
 import envs
 from agents.serve import sgf
@@ -62,6 +64,16 @@ def _vertex(engine: Engine, word: str) -> int:
         return go.parse_point(word, engine.size)
     except ValueError:
         raise Refusal("invalid coordinate") from None
+
+
+def _path(words: list[str]) -> Path:
+    """A path of one word or several, in quotation marks or without: the protocol knows neither, programs send both."""
+    text = " ".join(words)
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
+        text = text[1:-1]
+    if not text:
+        raise SYNTAX
+    return Path(text)
 
 
 def _wants(arguments: list[str], least: int, most: int | None = None) -> None:
@@ -191,8 +203,9 @@ def final_status_list(engine: Engine, arguments: list[str]) -> str:
 
 def loadsgf(engine: Engine, arguments: list[str]) -> str:
     """The position before that move; without a number the last one."""
-    _wants(arguments, 1, 2)
-    path, most = Path(arguments[0]), _whole(arguments[1]) if len(arguments) > 1 else None
+    path, most = _path(arguments), None
+    if len(arguments) > 1 and WHOLE.fullmatch(arguments[-1]) and not path.is_file():
+        path, most = _path(arguments[:-1]), int(arguments[-1])
     if not path.is_file():
         raise Refusal("cannot load file")
     with path.open("rb") as file:
@@ -209,12 +222,11 @@ def loadsgf(engine: Engine, arguments: list[str]) -> str:
 
 
 def printsgf(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 0, 1)
     result = final_score(engine, []) if engine.over else None
     text = sgf.write(engine.game, engine.steps[0].state, engine.moves(), result)
     if not arguments:
         return text.strip()
-    saved.write(Path(arguments[0]), text)
+    saved.write(_path(arguments), text)
     return ""
 
 
@@ -224,6 +236,17 @@ def fixed_handicap(engine: Engine, arguments: list[str]) -> str:
     points = _fixed_points(engine.size, _whole(arguments[0]))
     _put(engine, points)
     return " ".join(go.point_name(p, engine.size) for p in points)
+
+
+def place_free_handicap(engine: Engine, arguments: list[str]) -> str:
+    """The engine's choice, by the protocol fewer stones than asked for where it likes: those of the marked points."""
+    _wants(arguments, 1)
+    stones, size = _whole(arguments[0]), engine.size
+    if not 2 <= stones < size**2:
+        raise Refusal("invalid number of stones")
+    points = _marked(size, min(stones, 4 if size % 2 == 0 or size <= 7 else 9))
+    _put(engine, points)
+    return " ".join(go.point_name(p, size) for p in points)
 
 
 def set_free_handicap(engine: Engine, arguments: list[str]) -> str:
@@ -248,14 +271,17 @@ def _fixed_points(size: int, stones: int) -> list[int]:
     most = 0 if size < 7 else 4 if size % 2 == 0 or size == 7 else 9
     if not 2 <= stones <= most:
         raise Refusal("invalid number of stones")
-    near, middle = (3 if size > 12 else 2), size // 2
+    return _marked(size, stones)
+
+
+def _marked(size: int, stones: int) -> list[int]:
+    """That many of the marked points, in the same order; boards without any have their corners one line further out."""
+    near, middle = (3 if size > 12 else 2 if size > 6 else 1), size // 2
     far = size - 1 - near
     # (row from the top, column): lower left, upper right, upper left, lower right, left, right, lower, upper
     order = [(far, near), (near, far), (near, near), (far, far)]
     order += [(middle, near), (middle, far), (far, middle), (near, middle)]
-    chosen = order[:stones]
-    if stones in (5, 7, 9):
-        chosen[-1] = (middle, middle)
+    chosen = [*order[: stones - 1], (middle, middle)] if stones in (5, 7, 9) else order[:stones]
     return [row * size + col for row, col in chosen]
 
 
@@ -281,6 +307,7 @@ COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
     "loadsgf": loadsgf,
     "printsgf": printsgf,
     "fixed_handicap": fixed_handicap,
+    "place_free_handicap": place_free_handicap,
     "set_free_handicap": set_free_handicap,
 }
 
@@ -288,22 +315,50 @@ COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
 # Analysis: lines as they come, until the controller says anything
 
 
-def _analysis_arguments(engine: Engine, arguments: list[str]) -> tuple[int, float]:
-    """`[colour] [interval] [CENTISECONDS]`."""
+class Wish(NamedTuple):
+    """What an analysis is asked for."""
+
+    player: int
+    interval: float  # seconds between two reports
+    least: int  # moves in a report, also without a visit
+    most: int  # and at most
+    among: frozenset[int] | None  # the next moves to look at; None for all
+
+
+def _wish(engine: Engine, arguments: list[str]) -> Wish:
+    """`[colour] [CENTISECONDS]`, then options; the protocol of Leela Zero with KataGo's `maxmoves`."""
     rest = list(arguments)
     player = _colour(rest.pop(0)) if rest and rest[0].lower() in COLOURS else engine.to_move
-    if rest and rest[0] == "interval":
-        del rest[0]
-        _wants(rest, 1)
-    _wants(rest, 0, 1)
-    return player, max(1, _whole(rest[0]) if rest else EVERY) / 100
+    numbers = {"interval": EVERY, "minmoves": 0, "maxmoves": SHOWN}
+    if rest and WHOLE.fullmatch(rest[0]):
+        numbers["interval"] = int(rest.pop(0))
+    step = engine.turn_to(player)
+    legal = frozenset(np.flatnonzero(engine.mask(step.state)).tolist())
+    among = legal
+    while rest:
+        option, *words = rest
+        if option in numbers:
+            _wants(words[:1], 1)
+            numbers[option], rest = _whole(words[0]), words[1:]
+        elif option in ("avoid", "allow"):
+            _wants(words[:3], 3)
+            if (_colour(words[0]), _whole(words[2])) != (player, 1):
+                raise Refusal(f"{option} is known for the next move alone: want the colour to move and a depth of 1")
+            named = {_vertex(engine, word) for word in words[1].split(",")}
+            among, rest = among - named if option == "avoid" else among & named, words[3:]
+        else:
+            raise Refusal(f"unknown option '{option}'; known are {', '.join(numbers)}, avoid and allow")
+    if not among:
+        raise Refusal("no legal move is left to look at")
+    least, most = numbers["minmoves"], max(1, numbers["minmoves"], numbers["maxmoves"])
+    return Wish(player, max(1, numbers["interval"]) / 100, least, most, None if among == legal else among)
 
 
-def info(engine: Engine) -> str:
+def info(engine: Engine, wish: Wish) -> str:
     """The moves that were looked at, as Leela Zero writes them: shares of 10000, seen by the mover."""
     words = []
-    for order, move in enumerate(engine.mind.report(SHOWN)["moves"]):
-        if move["visits"]:
+    for order, move in enumerate(engine.mind.report(wish.most)["moves"]):
+        if move["visits"] or order < wish.least:
             winrate, prior = round(5000 * (move["value"] + 1)), round(10000 * move["prior"])
             words.append(
                 f"info move {move['action']} visits {move['visits']} winrate {winrate} prior {prior} "
@@ -314,12 +369,12 @@ def info(engine: Engine) -> str:
 
 def lz_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
     """Reports until the next command comes."""
-    player, interval = _analysis_arguments(engine, arguments)
+    wish = _wish(engine, arguments)
     while not engine.over:
         began = time.monotonic()
-        engine.think(player, seconds=interval)
-        yield info(engine)
-        while not interrupted() and time.monotonic() - began < interval:
+        engine.think(wish.player, seconds=wish.interval, among=wish.among)
+        yield info(engine, wish)
+        while not interrupted() and time.monotonic() - began < wish.interval:
             time.sleep(0.01)  # a full tree, or one more step would have taken too long
         if interrupted():
             return
@@ -327,16 +382,17 @@ def lz_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], b
 
 def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
     """Reports while it thinks about a move, which it then plays."""
-    player, interval = _analysis_arguments(engine, arguments)
+    wish = _wish(engine, arguments)
+    player = wish.player
     action, value = engine.size**2, None
     if not engine.over:
         began, (seconds, simulations) = time.monotonic(), engine.budget(player)
         passed, made = 0.0, 1
         while made and passed < seconds and (simulations is None or simulations > 0):
-            made = engine.think(player, min(interval, seconds - passed), simulations)
+            made = engine.think(player, min(wish.interval, seconds - passed), simulations, wish.among)
             simulations = None if simulations is None else simulations - made
             passed = time.monotonic() - began
-            yield info(engine)
+            yield info(engine, wish)
         engine.spend(player, passed)
         action, value = engine.mind.best()
     yield f"play {_made(engine, player, action, value)}"

@@ -13,9 +13,11 @@ import jax.numpy as jnp
 
 from agents import analysis, models, tree_search
 from agents.analysis import Analyst
+from agents.evaluation import ILLEGAL
 from agents.host_match import Mover
 from agents.network import make_network
 from agents.players import for_play, game_of, make_player, uct_forest
+from agents.tree_search import Tree
 from envs.game import Game
 
 ROOM = 2**14  # positions that a tree remembers
@@ -60,22 +62,26 @@ class Mind:
         self._key, self._count = jax.random.key(seed), 0
         self._start: Any = None
         self._actions: list[int] = []
+        self._among: frozenset[int] | None = None
         self._tree: Any = None
 
     def _fresh(self) -> jax.Array:
         self._count += 1
         return jax.random.fold_in(self._key, self._count)
 
-    def place(self, start: Any, actions: Sequence[int], state: Any) -> None:
+    def place(self, start: Any, actions: Sequence[int], state: Any, among: frozenset[int] | None = None) -> None:
         """`state` is what the moves `actions` lead to from `start`. Where they go on from the last position, what is
-        known of it stays."""
+        known of it stays. With `among` only these moves are looked at here, legal ones and at least one of them."""
         kept, more = len(self._actions), list(actions[len(self._actions) :])
-        if self._tree is None or start is not self._start or list(actions[:kept]) != self._actions:
+        goes_on = start is self._start and list(actions[:kept]) == self._actions
+        if self._tree is None or not goes_on or among != (None if more else self._among):
             self._tree = self.analyst.begin(self.weights, self._fresh(), state)
+            if among is not None:
+                self._tree = _only(self.analyst, self._tree, among)
         else:
             for action in more:
                 self._tree = analysis.advance(self.analyst, self.weights, self._fresh(), self._tree, action)
-        self._start, self._actions = start, list(actions)
+        self._start, self._actions, self._among = start, list(actions), among
 
     def think(self, seconds: float | None = None, simulations: int | None = None) -> int:
         """Thinks on until either is used up, or the tree is full; gives the simulations made."""
@@ -101,6 +107,17 @@ class Mind:
         """The move to play after some thought, and what it is worth to who plays it, in [-1, 1]."""
         said = self.report(1)
         return self.game.parse_action(said["moves"][0]["action"]), said["value"]
+
+
+def _only(analyst: Analyst, tree: Tree, actions: frozenset[int]) -> Tree:
+    """Trees that hold their roots alone, with no other edges there than these."""
+    codes = jnp.broadcast_to(analyst.codes(tree), tree.logits.shape)[:, tree_search.ROOT]
+    left = jnp.isin(codes, jnp.array(sorted(actions)))
+
+    def at_root(x, nothing):
+        return None if x is None else x.at[:, tree_search.ROOT].set(jnp.where(left, x[:, tree_search.ROOT], nothing))
+
+    return tree._replace(logits=at_root(tree.logits, ILLEGAL), low=at_root(tree.low, -1), high=at_root(tree.high, -1))
 
 
 def words(value: float, proven: str | None, players: int = 2) -> str:

@@ -19,14 +19,15 @@ from agents import checkpoint, models
 from agents.serve.options import UNTRAINED, Options, opponent
 from agents.serve.positions import changed, first_player, look_at, seats, titles, way
 from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
+from envs import saved
 from envs.game import Game
-from envs.saved import FORMAT
 
 PERSON = "person"
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call after which a session is forgotten
 MOST_SECONDS = 60.0
 MOST_UCT = 10_000
+LONGEST_MESSAGE = 400  # characters of what a game says of a position, which quotes what was sent
 REVIEW_SHARE = 0.5  # of the simulations for a move, for each position of a review
 MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
 
@@ -173,12 +174,12 @@ class Session:
         """The whole game, as `Sessions.load` takes it."""
         with self.lock:
             names = [self.game.action_name(a) for a in self.actions]
-            saved: dict[str, Any] = {"format": FORMAT, "game": self.game.name, "actions": names}
+            file: dict[str, Any] = {"format": saved.FORMAT, "game": self.game.name, "actions": names}
             if self.start is not None:
-                saved["start"] = self.start
+                file["start"] = self.start
             if self.resigned is not None:
-                saved["resigned"] = self.resigned
-            return saved | {"position": self.game.to_record(self.positions[-1].state)}
+                file["resigned"] = self.resigned
+            return file | {"position": self.game.to_record(self.positions[-1].state)}
 
     # Commands; each takes the version that it is meant for
 
@@ -368,17 +369,17 @@ class Session:
             self.reports[ply] = report
 
     def values(self, ply: int) -> list[float] | None:
-        """Value of a position for every player, from its end or from the longest look at it."""
-        if ply == len(self.actions) and self.over:
-            return self._result()
+        """Value of a position for every player, from its end or from the longest look at it. Who gives up changes the
+        result, not what the position was worth: a review would take it for a mistake of the last move."""
+        if ply == len(self.actions) and self.positions[-1].over:
+            return list(self.positions[-1].rewards)
         report = self.reports.get(ply)
         return None if report is None else report["values"]
 
     def _result(self) -> list[float]:
         if self.resigned is None:
             return list(self.positions[-1].rewards)
-        n = self.game.num_players
-        return [-1.0 if i == self.resigned else 1 / (n - 1) for i in range(n)]
+        return saved.after_resigning(self.game, self.resigned)
 
     def _last(self, ply: int) -> dict[str, Any] | None:
         """The move that led to the position after `ply` moves, and what it changed."""
@@ -537,7 +538,7 @@ class Sessions:
         try:
             session = Session(self.house, game, players, limits, start)
         except ValueError as error:
-            raise Refused(400, f"position: {error}") from None
+            raise Refused(400, f"position: {str(error)[:LONGEST_MESSAGE]}") from None
         except (
             TypeError,
             KeyError,
@@ -552,9 +553,12 @@ class Sessions:
             except Refused as refused:
                 raise Refused(400, f"move {i + 1}: {refused}") from None
         if resigned is not None:
-            if isinstance(resigned, bool) or resigned not in range(game.num_players) or session.over:
-                raise Refused(400, "resigned: want the number of a player, in a game that is not over")
-            session.resigned = resigned
+            if session.over:
+                raise Refused(400, "resigned: the game was over before")
+            try:
+                session.resigned = saved.player_of(game, resigned)
+            except ValueError as error:
+                raise Refused(400, str(error)) from None
         with self._lock:
             self._forget()
             self._sessions[session.id] = session

@@ -122,15 +122,20 @@ def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | No
     return file.serialise().decode()
 
 
-def of_game(game: Game, states: list[Any], actions: list[int]) -> str:
-    """The text of a game by its positions and the actions between them, with its result once it is over.
+def of_game(game: Game, states: list[Any], actions: list[int], resigned: int | None = None) -> str:
+    """The text of a game by its positions and the actions between them, with its result once it is over, be it that a
+    player resigned.
 
     Raises:
         ValueError: a game other than Go.
     """
     moves = [(int(game.player(state)), action) for state, action in zip(states, actions, strict=False)]
-    over = game.name.startswith("go:") and not np.asarray(game.mask(states[-1])).any()
-    return write(game, states[0], moves, score(states[-1], game.to_record(states[-1])["komi"]) if over else None)
+    result = None
+    if resigned is not None:
+        result = f"{COLOURS[1 - resigned].upper()}+R"
+    elif game.name.startswith("go:") and not np.asarray(game.mask(states[-1])).any():
+        result = score(states[-1], game.to_record(states[-1])["komi"])
+    return write(game, states[0], moves, result)
 
 
 def score(state: Any, komi: float) -> str:

@@ -24,6 +24,7 @@ from agents.players import game_of
 from agents.serve import options as settings
 from agents.serve.mind import Mind, make_mover, words
 from agents.serve.options import Options
+from agents.serve.positions import first_player
 from envs import saved
 from envs.game import Game
 
@@ -80,8 +81,11 @@ class Sitting:
         self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
 
-    def begin(self, start: Any, names: list[str]) -> None:
-        self.states, self.actions = saved.replay(self.game, start, names)
+    def begin(self, start: Any, names: list[str], resigned: int | None = None) -> None:
+        states, actions = saved.replay(self.game, start, names)
+        if resigned is not None and not self.mask(states[-1]).any():
+            raise ValueError("resigned: the game was over before")
+        self.states, self.actions, self.resigned = states, actions, resigned
 
     @property
     def state(self) -> Any:
@@ -89,10 +93,15 @@ class Sitting:
 
     @property
     def over(self) -> bool:
-        return not self.mask(self.state).any()
+        return self.resigned is not None or not self.legal.size
+
+    @property
+    def legal(self) -> np.ndarray:
+        """Codes of the moves that the position allows."""
+        return np.flatnonzero(self.mask(self.state))
 
     def of_a_person(self, state: Any) -> bool:
-        return self.mover is None or int(self.game.player(state)) == self.options.seat - 1
+        return self.mover is None or seat(self.game, int(self.game.player(state))) == self.options.seat
 
     def play(self, action: int) -> None:
         self.states.append(self.move(self.state, action))
@@ -114,11 +123,14 @@ class Sitting:
         self.show()
 
     def result(self) -> str:
-        rewards = np.asarray(self.game.rewards(self.state))
+        gone = self.resigned
+        rewards = np.asarray(self.game.rewards(self.state) if gone is None else saved.after_resigning(self.game, gone))
         if not rewards.any():
             return "a draw"
-        best = [f"player {i + 1}" for i in np.flatnonzero(rewards == rewards.max())]
-        return f"{' and '.join(best)} {'wins' if len(best) == 1 else 'win'} after {len(self.actions)} moves"
+        first = sorted(seat(self.game, int(i)) for i in np.flatnonzero(rewards == rewards.max()))
+        best = [f"player {i}" for i in first]
+        said = f"{' and '.join(best)} {'wins' if len(best) == 1 else 'win'} after {len(self.actions)} moves"
+        return said if gone is None else f"{said}: player {seat(self.game, gone)} resigned"
 
     def worth(self, said: dict[str, Any]) -> str:
         """The value of a position or a move, for people."""
@@ -126,7 +138,7 @@ class Sitting:
 
     def thought(self) -> dict[str, Any]:
         """What the analyst says of the position: the opponent's network, the one shipped, or play-outs."""
-        if self.over:
+        if not self.legal.size:
             raise ValueError("the game is over")
         if self.mind is None:
             own = self.spec.partition("@")[0]
@@ -136,6 +148,11 @@ class Sitting:
         with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
             self.mind.think(self.options.seconds, self.options.num_simulations)
         return self.mind.report()
+
+
+def seat(game: Game, player: int) -> int:
+    """The place of a player in the order of moves, from 1: in some games the one with number 0 does not begin."""
+    return (player - first_player(game)) % game.num_players + 1
 
 
 Command: TypeAlias = Callable[[Sitting, list[str]], None]
@@ -151,21 +168,25 @@ def evaluate(sitting: Sitting, arguments: list[str]) -> None:
     """the value of the position for the player to move, and the best moves"""
     said = sitting.thought()
     assert sitting.mind is not None
-    player = int(sitting.game.player(sitting.state)) + 1
+    player = seat(sitting.game, int(sitting.game.player(sitting.state)))
     worth = sitting.worth(said)
     sitting.say(f"player {player}: {worth} ({sitting.mind.name}, {said['simulations']} simulations)")
     table = Table(box=None, pad_edge=False)
-    for name in ("move", "visits", "value", "prior", "line"):
-        table.add_column(name, justify="left" if name in ("move", "line") else "right", no_wrap=True)
+    for name in ("move", "visits", "value", "prior"):
+        table.add_column(name, justify="left" if name == "move" else "right", no_wrap=True)
+    table.add_column("line")  # the only one that gives way where the window is narrow: it is cut, not wrapped
     for move in said["moves"]:
         value = sitting.worth(move)
-        line = " ".join(move["line"][:10])
+        line = Text(" ".join(move["line"][:10]), no_wrap=True, overflow="ellipsis")
         table.add_row(move["action"], str(move["visits"]), value, f"{100 * move['prior']:.0f} %", line)
     sitting.console.print(table)
 
 
 def undo(sitting: Sitting, arguments: list[str]) -> None:
-    """takes back to your last move"""
+    """takes back to your last move, or that somebody resigned"""
+    if sitting.resigned is not None:
+        sitting.resigned = None
+        return sitting.show()
     mine = [ply for ply, state in enumerate(sitting.states[:-1]) if sitting.of_a_person(state)]
     if not mine:
         raise ValueError("there is nothing to take back")
@@ -177,7 +198,7 @@ def moves(sitting: Sitting, arguments: list[str]) -> None:
     """the moves so far, and all legal ones"""
     names = [sitting.game.action_name(a) for a in sitting.actions]
     sitting.say(f"played: {' '.join(names) or 'none'}")
-    legal = [sitting.game.action_name(int(a)) for a in np.flatnonzero(sitting.mask(sitting.state))]
+    legal = [] if sitting.over else [sitting.game.action_name(int(a)) for a in sitting.legal]
     sitting.say(f"legal: {' '.join(legal) or 'none, the game is over'}")
 
 
@@ -196,9 +217,9 @@ def save(sitting: Sitting, arguments: list[str]) -> None:
     """FILE: writes the game; for Go a name that ends in .sgf gives SGF"""
     path = _file(arguments)
     if path.suffix == ".sgf":
-        text = _sgf().of_game(sitting.game, sitting.states, sitting.actions)
+        text = _sgf().of_game(sitting.game, sitting.states, sitting.actions, sitting.resigned)
     else:
-        text = saved.to_file(sitting.game, sitting.states, sitting.actions)
+        text = saved.to_file(sitting.game, sitting.states, sitting.actions, sitting.resigned)
     saved.write(path, text)
     sitting.say(f"saved {len(sitting.actions)} moves in {path}")
 
@@ -209,7 +230,7 @@ def load(sitting: Sitting, arguments: list[str]) -> None:
     if path.suffix == ".sgf":
         sitting.begin(*_sgf().begin(sitting.game, path.read_bytes()))
     else:
-        sitting.begin(*saved.from_file(sitting.game, path.read_text(encoding="utf-8")))
+        sitting.begin(*saved.read(sitting.game, path.read_text(encoding="utf-8")))
     sitting.show()
 
 
@@ -229,8 +250,8 @@ def _sgf() -> Any:
 
 def explain(sitting: Sitting, arguments: list[str]) -> None:
     """this list"""
-    legal = np.flatnonzero(sitting.mask(sitting.state))
-    sitting.say(f"a move by its name, {saved.legal_names(sitting.game, legal)}" if len(legal) else "the game is over")
+    named = saved.legal_names(sitting.game, sitting.legal)
+    sitting.say("the game is over" if sitting.over else f"a move by its name, {named}")
     for name, command in COMMANDS.items():
         sitting.say(f"{name:5}  {command.__doc__}")
     sitting.say("quit   ends; so does the end of the input")
@@ -258,6 +279,8 @@ def answer(sitting: Sitting, line: str) -> None:
                 raise ValueError(f"{word} takes nothing else")
             COMMANDS[word](sitting, rest)
         elif word:
+            if sitting.resigned is not None:
+                raise ValueError(f"'{word}': the game is over")
             action = saved.action_of(sitting.game, sitting.state, line.strip())
             sitting.play(action)
             sitting.show()
@@ -280,7 +303,7 @@ def person(game: Game, console: Console) -> Mover:
         console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True, markup=False)
         while True:
             try:
-                line = console.input(f"your move as player {int(game.player(state)) + 1}> ")
+                line = console.input(f"your move as player {seat(game, int(game.player(state)))}> ")
             except EOFError:
                 raise ValueError("the input ended before the match did") from None
             try:

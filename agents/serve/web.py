@@ -44,6 +44,7 @@ from agents.serve.options import Options, loopback, opponent
 from agents.serve.positions import first_player, look_at, seats, titles
 from agents.serve.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
 from agents.serve.thinker import Job, Thinker, searches
+from envs import saved
 
 PAGE = Path(__file__).parent / "page"
 # Seconds that an idle connection stays open: longer than people think between two calls, since a call that is sent in
@@ -79,6 +80,7 @@ async def body(request: Request) -> dict[str, Any]:
             raise Refused(413, f"the body is longer than {LARGEST_BODY} bytes")
     try:
         said = json.loads(read or b"{}", parse_float=finite, parse_constant=finite)
+        saved.refuse_half_characters(said)
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"this is no JSON: {str(error)[:100]}") from None
     if not isinstance(said, dict):
