@@ -401,6 +401,15 @@ def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
 
 INKS = ("#a3211a", "#20242a", "#24528f")  # of hp, atk and step
 KINDS = ("", "soldier, asleep", "soldier", "knight", "rook", "bishop", "queen", "king")  # by kind
+# What is to be known of a piece beyond its numbers. Nothing that changes from turn to turn: the words of a cell tell
+# whether a move changed it.
+TO_KNOW = {
+    SLEEPER: "it neither moves nor attacks until it is woken up, for 3 mana",
+    SOLDIER: "it can be promoted, for 5 mana",
+    ROOK: "it can become a queen, for 10 mana",
+    BISHOP: "it can become a queen, for 10 mana",
+    KING: f"it attacks but never moves, and each turn brings its side 1 mana, up to {MAX_MANA}",
+}
 
 
 def cell_name(cell: int) -> str:
@@ -439,13 +448,14 @@ def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: in
     fill, ink = (("#fbfaf5", "#20242a"), ("#3a4048", "#f7f3ea"))[side]
     middle = left + cell / 2
     stroke = "#20242a" if kind != SLEEPER else "#655c50"
-    disc = pictures.disc(middle, top + cell * 0.38, cell * 0.31, f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"')
-    glyph = pictures.text(middle, top + cell * 0.54, cell * 0.46, f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e", f'fill="{ink}"')
+    disc = pictures.disc(middle, top + cell * 0.36, cell * 0.31, f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"')
+    glyph = pictures.text(middle, top + cell * 0.52, cell * 0.46, f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e", f'fill="{ink}"')
     out = f'<g opacity="{0.5 if kind == SLEEPER else 1}">{disc}{glyph}</g>'
-    for value, place, colour in zip(numbers, (0.2, 0.53, 0.8), INKS, strict=True):
+    for value, place, colour in zip(numbers, (0.24, 0.6, 0.86), INKS, strict=True):
         paint = f'font-weight="bold" fill="{colour}"'
-        out += pictures.text(left + cell * place, top + cell * 0.94, cell * 0.23, value, paint)
-    return out, "{} {}, {} hp, {} atk, step {}".format(SEATS[side], KINDS[kind], *numbers)
+        out += pictures.text(left + cell * place, top + cell * 0.94, cell * 0.31, value, paint)
+    says = "{} {}, {} hp, {} atk, step {}".format(SEATS[side], KINDS[kind], *numbers)
+    return out, says + (f"; {TO_KNOW[kind]}" if kind in TO_KNOW else "")
 
 
 def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
@@ -465,9 +475,11 @@ def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
         if number in lying:
             shapes.append(pictures.text(x + cell / 2, y + cell * 0.5, cell * 0.5, "◆", 'fill="#5f44aa"'))
             shapes.append(pictures.text(x + cell / 2, y + cell * 0.86, cell * 0.25, lying[number], 'fill="#5f44aa"'))
-            says = f"rune, {RUNE_GAINS[lying[number]]}"
+            says = f"rune, {RUNE_GAINS[lying[number]]} for the piece that moves here"
         elif number in RUNE_CELLS:
-            says = "empty; a rune comes here every five turns"
+            shapes.append(pictures.text(x + cell / 2, y + cell * 0.5, cell * 0.5, "◇", 'fill="#5f44aa" opacity="0.4"'))
+            gain = RUNE_GAINS[RUNES[list(RUNE_CELLS).index(number)]]
+            says = f"empty; every five turns a rune comes here, {gain} for the piece that takes it"
         if number in pieces:
             shape, says = _svg_piece(s, *pieces[number], x, y, cell)
             shapes.append(shape)
@@ -477,12 +489,9 @@ def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
         weight = "bold" if notes[i] else "normal"
         paint = f'class="label" fill="{pictures.LABEL}" font-weight="{weight}"'
         out.append(pictures.text(edge + side / 2, y, cell * 0.27, words, paint))
-    # The inks are made for the board: on a dark page they need a piece of it behind them.
-    plate = f'x="{width - 1.68 * cell:.0f}" y="{0.15 * edge:.0f}" width="{1.65 * cell:.0f}" height="{0.7 * edge:.0f}"'
-    out.append(f'<rect {plate} rx="{cell // 9}" fill="#e9dcc0"/>')
     for place, (word, colour) in enumerate(zip(("hp", "atk", "step"), INKS, strict=True)):
-        paint = f'font-weight="bold" fill="{colour}"'
-        out.append(pictures.text(width - cell * (1.42, 0.95, 0.38)[place], edge * 0.63, cell * 0.2, word, paint))
+        paint = f'class="key" font-weight="bold" fill="{colour}"'
+        out.append(pictures.text(width - cell * (1.62, 1.1, 0.42)[place], edge * 0.65, cell * 0.27, word, paint))
     for i in range(SIDE):
         out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.25, i))
         out.append(pictures.label(edge + (i + 0.5) * cell, edge + side + edge * 0.7, cell * 0.25, i))

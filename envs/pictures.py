@@ -2,8 +2,8 @@
 
 Whatever can be pointed at is a group `<g data-cell="c4"><title>c4: queen</title>...</g>`: the name of the cell, what is
 there in words, first a shape that covers the cell, then what stands on it. The classes `paper` (the ground around the
-board), `label` (writing on it) and `legal` (marks where the player to move may go) can be styled anew, say for a dark
-screen; all colours are in the picture itself, so that it needs no page.
+board), `label` (writing on it), `key` (coloured writing on it) and `legal` (marks where the player to move may go) can
+be styled anew, say for a dark screen; all colours are in the picture itself, so that it needs no page.
 """
 
 from __future__ import annotations

@@ -53,7 +53,11 @@ def start(driver, address: str, name: str, opponent: str, seat: str = "0"):
     press(driver, "new")
     wait(driver, lambda: one(driver, "#setup").is_displayed(), "the dialog")
     choose(driver, "pick-game", name)
-    choose(driver, "pick-opponent", opponent)
+    kind, _, number = opponent.partition(":")
+    choose(driver, "pick-opponent", kind)
+    if number:
+        one(driver, "#pick-number").clear()
+        one(driver, "#pick-number").send_keys(number)
     if opponent != "person":
         choose(driver, "pick-seat", seat)
     old = game(driver)["id"]
@@ -297,6 +301,65 @@ def test_a_reviewed_game_can_be_looked_at_move_by_move(window, foq):
     assert game(window)["review"]
 
 
+def test_an_earlier_position_is_analysed_apart_from_the_game(window, foq):
+    """What stands beside an earlier position is of that one, and nothing there acts on the present one."""
+    start(window, foq, "tictactoe", "person")
+    press(window, "analyse")
+    for ply, action in enumerate(("a3", "b1", "b3", "a1", "c3"), 1):
+        window.execute_script("command('move', { action: arguments[0] })", action)
+        wait(window, lambda n=ply: game(window)["ply"] == n, "the move")
+        if ply == 2:  # seven moves are left
+            wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 7, "the analysis")
+            window.find_elements(By.CSS_SELECTOR, "#moves button")[0].click()
+            wait(window, lambda: text(window, "#turn-title") == "After move 1", "the position after the first move")
+            disabled = [word for word in ("undo", "redo", "hint", "resign") if not one(window, f"#{word}").is_enabled()]
+            assert disabled == ["undo", "redo", "hint", "resign"]
+            wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 8, "its analysis")
+            press(window, "present")
+            wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 7, "the present one")
+    over = settled(window)
+    assert over["over"]
+    assert "The game is over" in text(window, "#verdict")
+    window.find_elements(By.CSS_SELECTOR, "#moves button")[3].click()
+    there = "return past?.ply === 4 && study?.view?.report && !study.view.thinking && study.view"
+    found = wait(window, lambda: window.execute_script(there), "the analysis of a finished game")
+    assert found["report"]["moves"][0]["action"] == "c3"  # which wins at once
+    assert text(window, "#verdict").startswith("X: ")
+    worth = window.execute_script("return percent(study.view.report.values[0])")
+    assert f"X {worth}" in text(window, "#chance-words")
+    places = "[...document.querySelectorAll('#board .plate')].map((x) => x.outerHTML.match(/cx.*? r/)[0])"
+    assert len(set(window.execute_script(f"return {places}"))) == 5  # each on its own cell
+    press(window, "present")
+    assert game(window)["version"] == over["version"]
+    # A click in the graph goes to the move under it, which is marked.
+    press(window, "review")
+    wait(window, lambda: game(window)["review"], "the review")
+    assert "100 %" in text(window, "#curve")
+    at = "const b = document.querySelectorAll('#curve .grid')[0].getBoundingClientRect(); return [b.x, b.y, b.width]"
+    window.execute_script("document.querySelector('#curve').scrollIntoView()")
+    x, y, width = window.execute_script(at)
+    for kind in ("mousePressed", "mouseReleased"):
+        event = {"type": kind, "x": x + width * 0.41, "y": y - 5, "button": "left", "clickCount": 1}
+        window.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+    wait(window, lambda: text(window, "#turn-title") == "After move 2", "the move that was clicked")
+    seen = window.execute_script("return document.querySelector('#curve .seen').getBoundingClientRect().x")
+    assert abs(seen - (x + width * 0.4)) < 2
+    press(window, "analyse")
+
+
+def test_any_number_of_random_games_and_several_people(window, foq):
+    view = start(window, foq, "tictactoe", "uct:37")
+    assert view["players"] == ["person", "uct:37"]
+    press(window, "new")
+    wait(window, lambda: one(window, "#pick-number").is_displayed(), "the dialog")
+    assert one(window, "#pick-number").get_attribute("value") == "37"
+    window.execute_script("$('pick-number').value = 10001")
+    assert not window.execute_script("return $('setup').querySelector('form').checkValidity()")
+    window.execute_script("$('setup').close()")
+    view = start(window, foq, envs.make("foq_multi").name, "random", "0,2")
+    assert view["players"] == ["person", "random", "person"]
+
+
 def test_files_and_what_is_none(window, foq, tmp_path):
     """A game goes into a file and comes back; what holds no game says so inside the dialog and changes nothing."""
     view = fresh(window, foq)
@@ -345,6 +408,42 @@ def test_on_a_phone_a_tap_shows_and_a_second_one_plays(foq):
         assert game(phone)["ply"] == 0
         tap(phone, cell)
         wait(phone, lambda: game(phone)["ply"] == 2, "the move and its answer")
+
+
+def test_on_a_phone_every_cell_says_what_it_is(evopawness):
+    with browser(360, 740, dark=True) as phone:
+        phone.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+        fresh(phone, evopawness)
+        tap(phone, "7,2")  # the other side's
+        wait(phone, lambda: "White soldier, asleep" in text(phone, "#about-cell"), "its words")
+        assert "woken up, for 3 mana" in text(phone, "#about-cell")
+        tap(phone, "4,4")
+        wait(phone, lambda: "every five turns a rune comes here, +2 hp" in text(phone, "#about-cell"), "of a rune")
+        tap(phone, "1,4")
+        wait(phone, lambda: "Choose what it does." in text(phone, "#about-cell"), "the choice")  # and no key is named
+        phone.execute_script("cellOf('1,4').focus()")
+        keys = lambda key: phone.switch_to.active_element.send_keys(key)
+        keys(Keys.ARROW_DOWN)
+        assert phone.execute_script("return document.activeElement.dataset.cell") == "4,4"
+        keys(Keys.ARROW_DOWN)
+        assert phone.execute_script("return document.activeElement.dataset.cell") == "7,4"
+        assert "White soldier" in (phone.switch_to.active_element.accessible_name or "")
+        # The numbers of a piece can be read, whatever is drawn at its side is light on the dark page.
+        size = "const t = cellOf('1,4').querySelectorAll(':scope > text'); return t[0].getBoundingClientRect().height"
+        assert phone.execute_script(size) >= 11
+        assert "invert" in phone.execute_script("return getComputedStyle(document.querySelector('.key')).filter")
+        # Reading order is the order of sight, and the tools are of one row and one size.
+        tops = "return ['board', 'turn', 'analyse', 'moves'].map((x) => $(x).getBoundingClientRect().top)"
+        assert phone.execute_script(tops) == sorted(phone.execute_script(tops))
+        boxes = "return [...document.querySelectorAll('.tools button')].map((x) => x.getBoundingClientRect().toJSON())"
+        tools = phone.execute_script(boxes)
+        assert len({box["top"] for box in tools}) == 1
+        assert max(box["width"] for box in tools) - min(box["width"] for box in tools) < 1
+        press(phone, "new")
+        wait(phone, lambda: one(phone, "#setup").is_displayed(), "the dialog")
+        ends = "return ['cancel', 'keep', 'start'].map((x) => $(x).getBoundingClientRect().top)"
+        assert len(set(phone.execute_script(ends))) == 1
+        assert phone.execute_script("return $('pick-simulations').clientWidth") > 160
 
 
 def tap(driver, cell: str) -> None:

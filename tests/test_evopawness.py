@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 
 import jax
 import numpy as np
@@ -417,3 +418,17 @@ def test_picture_of_a_position():
     assert lines[8].split() == ["7", ".", ".", "S5/1/1z", ".", ".", ".", ".", ".", "."]
     assert lines[10:] == ["Black to move, turn 3; mana: White 7, Black 10"]
     assert {line.index(".") for line in lines[2:4]} == {3}
+
+
+def test_cells_say_what_is_to_be_known_of_them():
+    sleeper = piece(0, "soldier", 7, 2, 5, 1, 1, False)
+    record = position(3, (7, 10), *KINGS, *FAR, ROOK, sleeper, runes=[(4, 8)])
+    picture = evopawness.svg(evopawness.from_record(record))
+    says = dict(re.findall(r"<title>(\d,\d): (.*?)</title>", picture))
+    assert says["7,2"].startswith("White soldier, asleep, 5 hp, 1 atk, step 1; ")
+    assert "3 mana" in says["7,2"]
+    assert any(words.endswith("it can become a queen, for 10 mana") for words in says.values())
+    assert "1 mana" in says["0,4"]
+    assert says["4,8"] == "rune, +1 step for the piece that moves here"
+    assert "+2 atk" in says["4,0"]
+    assert says["3,3"] == "empty"

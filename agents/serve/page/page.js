@@ -10,6 +10,8 @@ let view = null; // what the server said last
 let path = []; // cells pointed at so far
 let shown = null; // the move that is shown before it is made
 let past = null; // an earlier position that is looked at in place of the present one
+let study = null; // what is thought of a position that cannot be analysed in this game, see `examine`
+let told = ""; // the cell whose words are shown
 let touched = ""; // the cell that the next tap confirms
 let wanted = 0; // the preview that is waited for
 let analysing = false;
@@ -96,6 +98,8 @@ function take(news) {
     path = [];
     shown = null;
     past = null;
+    study = null;
+    told = "";
     touched = "";
     previews.clear();
     drawBoard();
@@ -109,7 +113,7 @@ function take(news) {
   drawReview();
   clearTimeout(polling);
   if (view.thinking) polling = setTimeout(refresh, POLL);
-  else if (analysing && mine() && !looked()) analyse();
+  else follow();
 }
 
 // Words
@@ -122,6 +126,7 @@ const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1
 const percent = (value) => `${Math.round(share(value) * 100)} %`;
 const legalWays = () => (mine() && !past ? view.legal : []);
 const pictured = () => past || view;
+const coarse = matchMedia("(pointer: coarse)"); // a finger, and most likely no keyboard
 
 function opponentName(name) {
   if (name === "person") return "Another person";
@@ -210,26 +215,28 @@ function light() {
   const here = document.activeElement?.dataset?.cell;
   const lit = nextCells();
   const again = path.length ? new Set(legalWays().map((way) => way.cells[0])) : new Set();
-  let first = null;
   for (const cell of picture.querySelectorAll("[data-cell]")) {
     const name = cell.dataset.cell;
     const open = lit.has(name) || again.has(name);
     cell.classList.toggle("lit", lit.has(name));
-    if (open) {
-      cell.setAttribute("role", "button");
+    if (open || (holds(cell) && !cell.parentElement.closest("[role=button]"))) {
+      cell.setAttribute("role", open ? "button" : "img");
       cell.setAttribute("aria-label", cellWords(cell) + (path.includes(name) ? ", chosen" : lit.has(name) ? ", can be chosen" : ""));
       cell.setAttribute("tabindex", "-1");
-      first ||= cell;
     } else {
       for (const attribute of ["role", "aria-label", "tabindex"]) cell.removeAttribute(attribute);
     }
   }
   const kept = here && picture.querySelector(`[data-cell="${CSS.escape(here)}"][tabindex]`);
+  const first = picture.querySelector("[data-cell][role=button]") || picture.querySelector("[data-cell][tabindex]");
   (kept || first)?.setAttribute("tabindex", "0");
   drawMarks(lit);
   drawChoices();
   sayWhatToDo();
 }
+
+/** Whether something stands on a cell, beyond its own shape: then it can be asked what that is. */
+const holds = (cell) => cell.matches(".leaf") && cell.querySelectorAll(":scope > :not(title, .legal)").length > 1;
 
 function cellWords(cell) {
   return cell.querySelector(":scope > title")?.textContent || cell.dataset.cell;
@@ -258,7 +265,7 @@ function drawMarks(lit = nextCells()) {
   past?.advice.forEach((name) => outline(name, "advice"));
   path.forEach((name) => outline(name, "chosen"));
   if (shown) shown.changed.forEach((name) => outline(name, "will"));
-  if (analysing && view.report && !shown && !past) drawNumbers(marks);
+  if (analysing && known()?.report && !shown) drawNumbers(marks);
   else {
     const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
     for (const name of lit) {
@@ -281,16 +288,16 @@ function drawMarks(lit = nextCells()) {
 
 /** Value, visits or prior of every move on its cell; of a piece that of its best move. */
 function drawNumbers(marks) {
-  const moves = new Map(view.report.moves.map((move) => [move.action, move]));
+  const { report, legal } = known();
+  const moves = new Map(report.moves.map((move) => [move.action, move]));
   const best = new Map();
-  for (const way of candidates()) {
+  for (const way of elsewhere() ? legal : candidates()) {
     const name = way.cells[path.length];
     const move = moves.get(way.action);
     if (!name || !move) continue;
-    const known = best.get(name);
-    if (!known || move.visits > known.visits) best.set(name, move);
+    if (!best.has(name) || move.visits > best.get(name).visits) best.set(name, move);
   }
-  const total = Math.max(1, ...view.report.moves.map((move) => move.visits));
+  const total = Math.max(1, ...report.moves.map((move) => move.visits));
   for (const [name, move] of best) {
     const cell = cellOf(name);
     if (!cell) continue;
@@ -301,7 +308,7 @@ function drawNumbers(marks) {
     const part = overlay === "value" ? share(move.value) : overlay === "visits" ? move.visits / total : move.prior;
     const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(part * 100));
     const plate = document.createElementNS(SVG, "circle");
-    plate.setAttribute("class", move === view.report.moves[0] ? "plate best" : "plate");
+    plate.setAttribute("class", move === report.moves[0] ? "plate best" : "plate");
     plate.setAttribute("cx", x);
     plate.setAttribute("cy", y);
     plate.setAttribute("r", size * 0.34);
@@ -359,10 +366,14 @@ function drawChoices() {
 function sayWhatToDo() {
   const words = $("about-cell");
   if (shown) {
-    words.textContent = touched ? `Tap again to play ${shown.label}` : `${shown.label}: ${shown.changed.length === 1 ? "1 cell changes" : `${shown.changed.length} cells change`}`;
+    // A piece that goes somewhere may do more there than stand: what is said is what will be there.
+    const count = shown.changed.length === 1 ? "1 cell changes" : `${shown.changed.length} cells change`;
+    const outcome = shown.cells.length > 1 ? `. Then ${cellWords(cellOf(shown.cells.at(-1)))}` : touched ? "" : `: ${count}`;
+    words.textContent = (touched ? "Tap again to play " : "") + shown.label + outcome;
   } else if (path.length) {
-    words.textContent = `${cellWords(cellOf(path.at(-1)))}. ${nextCells().size ? "Choose a lit square" : "Choose what it does"}, or Escape.`;
-  } else words.textContent = "";
+    const next = nextCells().size ? "Choose a lit square" : "Choose what it does";
+    words.textContent = `${cellWords(cellOf(path.at(-1)))}. ${next}${coarse.matches ? "" : ", or Escape"}.`;
+  } else words.textContent = told && cellOf(told) ? cellWords(cellOf(told)) : "";
 }
 
 /** Points at a cell: goes on with a move, makes it where it is complete, or begins anew with another piece. */
@@ -433,7 +444,7 @@ async function preview(way) {
   if (mark !== wanted || !view || view.version !== version) return;
   if (shown) restore(false);
   const other = new DOMParser().parseFromString(after.svg, "image/svg+xml");
-  shown = { label: way.label, changed: after.changed, kept: new Map() };
+  shown = { label: way.label, cells: way.cells, changed: after.changed, kept: new Map() };
   for (const name of after.changed) {
     const [cell, then] = [cellOf(name), other.querySelector(`[data-cell="${CSS.escape(name)}"]`)];
     if (!cell || !then) continue;
@@ -473,24 +484,33 @@ let pointer = "mouse";
 $("board").addEventListener("pointerdown", (event) => (pointer = event.pointerType));
 $("board").addEventListener("click", (event) => {
   const cell = cellAt(event.target);
-  if (cell) point(cell.dataset.cell, pointer === "touch" && event.detail > 0);
+  if (!cell) return;
+  tell(cell);
+  point(cell.dataset.cell, pointer === "touch" && event.detail > 0);
 });
 $("board").addEventListener("pointerover", (event) => {
   if (event.pointerType === "touch" || !view) return;
   const cell = cellAt(event.target);
   preview(cell ? wayTo(cell.dataset.cell) : null);
-  if (cell && !shown && !path.length) $("about-cell").textContent = cellWords(cell);
+  tell(cell);
 });
 $("board").addEventListener("pointerleave", (event) => {
-  if (event.pointerType !== "touch") preview(null), sayWhatToDo();
+  if (event.pointerType !== "touch") preview(null), tell(null);
 });
 $("board").addEventListener("focusin", (event) => {
   const name = event.target.dataset?.cell;
   if (!name || !event.target.matches(":focus-visible")) return;
   drawMarks();
   preview(wayTo(name));
+  tell(event.target);
 });
 $("board").addEventListener("focusout", () => drawMarks());
+
+/** Says what is in a cell, where there is nothing more urgent to say. */
+function tell(cell) {
+  told = cell?.dataset.cell || "";
+  sayWhatToDo();
+}
 
 const KEYS = { u: "undo", r: "redo", h: "hint", f: "flip", a: "analyse" };
 for (const [key, id] of Object.entries(KEYS)) {
@@ -518,7 +538,7 @@ $("table").addEventListener("keydown", (event) => {
     }
   } else if ((event.key === "Enter" || event.key === " ") && cell) {
     event.preventDefault();
-    point(cell);
+    point(cellAt(document.activeElement).dataset.cell);
     if (path.length) neighbour(cell, [0, 0])?.focus();
   } else if (event.key === "Escape" && path.length) {
     path = [];
@@ -527,9 +547,9 @@ $("table").addEventListener("keydown", (event) => {
   }
 });
 
-/** The nearest cell in a direction that can be pointed at; as the board is seen, flipped or not. */
+/** The nearest cell that can be pointed at, or in a direction that has something to say; as the board is seen. */
 function neighbour(name, [dx, dy]) {
-  const open = [...svg().querySelectorAll("[data-cell][tabindex]")];
+  const open = [...svg().querySelectorAll(dx || dy ? "[data-cell][tabindex]" : ".lit")];
   if (!name || !cellOf(name)) return open[0];
   const middle = (cell) => {
     const box = cell.getBoundingClientRect();
@@ -551,7 +571,7 @@ function neighbour(name, [dx, dy]) {
 // Whose turn it is, and what is known of the position
 
 function drawTurn() {
-  const thinking = view.thinking;
+  const thinking = thoughts();
   const moves = thinking && thinking.kind === "move";
   document.title = view.title;
   $("title").textContent = view.title;
@@ -590,20 +610,25 @@ function drawTurn() {
     $("stop").textContent = moves ? "Move now" : "Stop";
     $("progress").setAttribute("aria-label", { move: "Thinking", hint: "Looking for a hint", analysis: "Analysing", review: "Reviewing the game" }[thinking.kind]);
   }
-  $("resume").hidden = !view.paused;
-  $("undo").disabled = !view.undo;
-  $("redo").disabled = !view.redo;
-  $("hint").disabled = !mine() || !!moves;
-  $("resign").disabled = view.over || !view.players.includes("person");
-  $("analyse").disabled = view.over;
-  $("review").disabled = !view.ply || !!thinking;
+  $("resume").hidden = !view.paused || !!past;
+  // What these do is done to the present position, so that it must be in sight.
+  $("undo").disabled = !!past || !view.undo;
+  $("redo").disabled = !!past || !view.redo;
+  $("hint").disabled = !!past || !mine() || !!moves;
+  $("resign").disabled = !!past || view.over || !view.players.includes("person");
+  $("review").disabled = !view.ply || !!view.thinking;
   drawChances();
 }
 
+/** What is being thought about what the board shows, or about the whole game. */
+function thoughts() {
+  return (elsewhere() && known()?.thinking) || (past && view.thinking?.kind !== "review" ? null : view.thinking);
+}
+
 function drawChances() {
-  const values = view.values.at(-1) || (view.values.length > 1 ? view.values.at(-2) : null);
-  $("chances").hidden = !values || view.over;
-  if (!values || view.over) return;
+  const values = past ? known()?.values.at(-1) || view.values[past.ply] : view.values.at(-1) || view.values.at(-2);
+  $("chances").hidden = !values || (view.over && !past);
+  if ($("chances").hidden) return;
   const scores = values.map(share);
   const sum = scores.reduce((a, b) => a + b, 0) || 1;
   $("chance-bar").replaceChildren(...scores.map((score, player) => {
@@ -626,17 +651,57 @@ function analyse() {
   command("analyse", budget());
 }
 
+/** Whether what the board shows is closed to an analysis in this game: an earlier position, or one that was given up. */
+const elsewhere = () => !!past || view.resigned !== null;
+
+/** What is known of the position on the board, as the server said it; null where nothing is. */
+const known = () => (elsewhere() ? (study?.ply === pictured().ply ? study.view : null) : view);
+
+/** Analyses what the board shows, where that is wanted and has not been done. */
+function follow() {
+  if (!analysing) study = null;
+  else if (elsewhere()) study?.ply === pictured().ply || examine(pictured().ply);
+  else if (mine() && !view.thinking && !looked()) analyse();
+}
+
+/** Analyses the position after so many moves in a game of its own on the server, which ends when this does. */
+async function examine(ply) {
+  const own = (study = { ply, view: null });
+  let id = "";
+  try {
+    const { game, start, actions } = view.save;
+    const players = view.players.map(() => "person");
+    let news = await call("POST", "sessions", { game, start, actions: actions.slice(0, ply), players, ...view.limits });
+    id = news.id;
+    own.view = news;
+    if (study === own) news = await call("POST", `sessions/${id}/analyse`, { version: news.version, ...budget() });
+    for (;;) {
+      own.view = { ...own.view, ...news };
+      if (study !== own) break;
+      drawTurn();
+      drawAnalysis();
+      if (!news.thinking) break;
+      await new Promise((done) => setTimeout(done, POLL));
+      news = await call("GET", `sessions/${id}?version=${news.version}`);
+    }
+  } catch (error) {
+    if (study === own) toast(error.message);
+  }
+  if (id) call("DELETE", `sessions/${id}`).catch(() => {});
+}
+
 function drawAnalysis() {
   $("analyse").setAttribute("aria-pressed", String(!!analysing));
   $("analysis").hidden = !analysing;
-  const report = view.report;
   if (analysing) {
-    const now = view.thinking?.kind === "analysis" ? "so far " : "";
+    const there = known();
+    const report = there?.report;
+    const now = there?.thinking?.kind === "analysis" ? "so far " : "";
     $("verdict").textContent = !report
-      ? view.thinking?.compiling ? "Getting ready…" : "Nothing is known of this position yet."
-      : `${seat(view.to_move)}: ${report.proven ? `proven ${report.proven}` : percent(report.value)}, after ${now}${report.simulations} simulations.`;
+      ? unknownWords(there)
+      : `${seat(there.to_move)}: ${report.proven ? `proven ${report.proven}` : percent(report.value)}, after ${now}${report.simulations} simulations.`;
     const moves = report ? report.moves.slice(0, 12) : [];
-    const labels = new Map(view.legal.map((way) => [way.action, way.label]));
+    const labels = new Map((there?.legal || []).map((way) => [way.action, way.label]));
     $("lines").tBodies[0].replaceChildren(...moves.map((move, i) => {
       const row = document.createElement("tr");
       const cells = [labels.get(move.action) || move.action, move.proven || (move.visits ? percent(move.value) : "–"), short(move.visits), `${Math.round(move.prior * 100)} %`];
@@ -651,49 +716,62 @@ function drawAnalysis() {
   drawGraph();
 }
 
+function unknownWords(there) {
+  if (there?.failure) return there.failure;
+  if (there?.thinking?.compiling) return "Getting ready…";
+  return view.over && !elsewhere() ? "The game is over. Choose an earlier move, and it is analysed." : "Nothing is known of this position yet.";
+}
+
 function drawChoicesNumbers() {
   if (!$("choices").hidden && !$("choices").contains(document.activeElement)) drawChoices();
 }
 
-/** The expected score of each player over the game; of two, of the first. */
+/** The expected score of each player over the game; of two, of the first. A click goes to the move under it. */
 function drawGraph() {
-  const known = view.values.filter(Boolean).length;
-  $("graph").hidden = known < 2;
-  if (known < 2) return;
-  const [width, height, last] = [320, 80, Math.max(1, view.values.length - 1)];
+  const plies = view.values.flatMap((values, ply) => (values ? [ply] : []));
+  $("graph").hidden = plies.length < 2;
+  if (plies.length < 2) return;
+  const [width, height, last] = [280, 80, Math.max(1, view.values.length - 1)];
+  const across = (ply) => (ply / last) * width;
+  const up = (part) => (1 - part) * height;
   const picture = document.createElementNS(SVG, "svg");
-  picture.setAttribute("viewBox", `-2 -4 ${width + 4} ${height + 8}`);
-  picture.setAttribute("role", "img");
-  const line = (points, colour, wide, dashes = "") => {
-    const way = document.createElementNS(SVG, "polyline");
-    way.setAttribute("points", points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`).join(" "));
-    way.setAttribute("fill", "none");
-    way.style.stroke = colour;
-    way.setAttribute("stroke-width", wide);
-    way.setAttribute("stroke-linejoin", "round");
-    if (dashes) way.setAttribute("stroke-dasharray", dashes);
-    picture.append(way);
+  const add = (kind, attributes, words = "") => {
+    const node = document.createElementNS(SVG, kind);
+    for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+    node.textContent = words;
+    picture.append(node);
   };
-  const even = height * (1 - 1 / view.seats.length);
-  line([[0, even], [width, even]], "var(--line)", 1.5);
+  picture.setAttribute("viewBox", `-44 -8 ${width + 52} ${height + 28}`);
+  picture.setAttribute("role", "img");
+  for (const part of [0, 1 / view.seats.length, 1]) {
+    add("line", { class: "grid", x1: 0, x2: width, y1: up(part), y2: up(part) });
+    add("text", { class: "axis", x: -6, y: up(part) + 4, "text-anchor": "end" }, `${Math.round(part * 100)} %`);
+  }
+  for (const ply of new Set([0, last >> 1, last])) {
+    add("text", { class: "axis", x: across(ply), y: height + 17, "text-anchor": ply === last ? "end" : "middle" }, ply || "move 0");
+  }
+  const seen = across(Math.min(last, pictured().ply));
+  add("line", { class: "seen", x1: seen, x2: seen, y1: -4, y2: height + 4 });
   const players = view.seats.length === 2 ? [0] : view.seats.map((_, i) => i);
   for (const player of players) {
-    const points = view.values.flatMap((values, ply) => (values ? [[(ply / last) * width, (1 - share(values[player])) * height]] : []));
-    line(points, player === 0 ? "var(--accent)" : "var(--soft)", 2.5, ["", "7 4", "2 4", "9 3 2 3"][player]);
+    const at = (ply) => [across(ply), up(share(view.values[ply][player]))];
+    const points = plies.map((ply) => at(ply).map((x) => x.toFixed(1)).join(",")).join(" ");
+    add("polyline", { class: player ? "other" : "first", points, "stroke-dasharray": ["", "7 4", "2 4", "9 3 2 3"][player] || "" });
     for (const move of view.review || []) {
-      if (move.mark && (players.length === 1 || view.history[move.ply].player === player)) {
-        const values = view.values[move.ply + 1];
-        const dot = document.createElementNS(SVG, "circle");
-        dot.setAttribute("cx", ((move.ply + 1) / last) * width);
-        dot.setAttribute("cy", (1 - share(values[player])) * height);
-        dot.setAttribute("r", 4);
-        dot.style.fill = "var(--bad)";
-        picture.append(dot);
-      }
+      if (!move.mark || (players.length > 1 && view.history[move.ply].player !== player)) continue;
+      const [cx, cy] = at(move.ply + 1);
+      add("circle", { class: "bad", cx, cy, r: 4 });
     }
+    if (!view.values[pictured().ply]) continue;
+    const [cx, cy] = at(pictured().ply);
+    add("circle", { class: "here", cx, cy, r: 4 });
   }
   const words = players.length === 1 ? `Chances of ${seat(0)}, move by move` : `Chances, move by move: ${view.seats.join(", ")}`;
-  picture.setAttribute("aria-label", `${words}: ${view.values.filter(Boolean).map((values) => percent(values[0])).join(", ")}`);
+  picture.setAttribute("aria-label", `${words}: ${plies.map((ply) => percent(view.values[ply][0])).join(", ")}`);
+  picture.onclick = (event) => {
+    const x = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse()).x;
+    lookAt(Math.max(0, Math.min(view.ply, Math.round((x / width) * last))));
+  };
   $("curve").replaceChildren(picture);
   $("curve-words").textContent = words;
 }
@@ -734,9 +812,12 @@ async function lookAt(ply) {
   }
   path = [];
   shown = null;
+  told = "";
   drawBoard();
   markMove();
+  follow();
   drawTurn();
+  drawAnalysis();
   $("say").textContent = `${$("turn-title").textContent}. ${$("turn-words").textContent}`;
 }
 
@@ -766,7 +847,10 @@ function drawReview() {
 // Buttons
 
 for (const word of ["undo", "redo", "hint", "resign", "review", "resume"]) $(word).onclick = () => command(word);
-$("stop").onclick = () => command("stop");
+$("stop").onclick = () => {
+  if (elsewhere() && known()?.thinking) call("POST", `sessions/${known().id}/stop`, {}).catch((error) => toast(error.message));
+  else command("stop");
+};
 $("present").onclick = () => lookAt(view.ply);
 $("resign").onclick = () => confirm("Resign this game?") && command("resign");
 $("flip").onclick = () => {
@@ -779,12 +863,15 @@ $("analyse").onclick = () => {
   if (analysing) {
     analysing = false;
     if (view.thinking?.kind === "analysis") command("stop");
+    follow();
+    drawTurn();
     drawAnalysis();
     light();
   } else {
     analysing = { version: -1 };
+    if (mine() && !past && view.thinking?.kind !== "move") analyse();
+    else follow();
     drawAnalysis();
-    if (mine() && view.thinking?.kind !== "move") analyse();
   }
 };
 for (const button of $("overlay").children) {
@@ -835,18 +922,32 @@ function gameWords(game) {
 function pickGame() {
   const game = games.find((game) => game.game === $("pick-game").value);
   const same = view.game === game.game;
-  $("pick-opponent").replaceChildren(...game.opponents.map((name) => option(name, opponentName(name))));
   const others = same ? view.players.filter((name) => name !== "person") : [];
   const opponent = others[0] || (same && view.players.every((name) => name === "person") ? "person" : game.opponents[0]);
-  if (!game.opponents.includes(opponent)) $("pick-opponent").append(option(opponent, opponentName(opponent)));
-  $("pick-opponent").value = opponent;
-  $("pick-seat").replaceChildren(...game.seats.map((name, i) => option(String(i), i ? name : `${name}, who begins`)), option("none", "Nobody: the engine plays all sides"));
-  $("pick-seat").value = same && others.length ? String(view.players.indexOf("person")).replace("-1", "none") : String(game.begins);
-  for (const [i, item] of [...$("pick-seat").options].entries()) if (i < game.seats.length) item.textContent = game.seats[i] + (i === game.begins ? ", who begins" : "");
+  const offered = [...new Set([...game.opponents, opponent])];
+  const numbers = offered.flatMap((name) => name.match(UCT)?.[1] || []);
+  $("numbers").replaceChildren(...numbers.map((n) => option(n, n)));
+  $("pick-number").value = opponent.match(UCT)?.[1] || numbers[0];
+  const kinds = new Set(offered.map((name) => (UCT.test(name) ? "uct" : name)));
+  $("pick-opponent").replaceChildren(...[...kinds].map((name) => option(name, name === "uct" ? "Tree search with random games" : opponentName(name))));
+  $("pick-opponent").value = UCT.test(opponent) ? "uct" : opponent;
+  const name = (i) => game.seats[i] + (i === game.begins ? ", who begins" : "");
+  const words = (seats) => (seats.length > 1 ? `${seats.map((i) => game.seats[i]).join(" and ")}: ${seats.length} people` : name(seats[0]));
+  $("pick-seat").replaceChildren(...groups(game.seats.length).map((seats) => option(seats.join(), words(seats))), option("none", "Nobody: the engine plays all sides"));
+  const people = same ? view.players.flatMap((name, i) => (name === "person" ? [i] : [])) : [];
+  $("pick-seat").value = same && others.length ? people.join() || "none" : String(game.begins);
   pickOpponent();
   fill($("pick-simulations"), [32, 128, 400, 1000, 4000], view.limits.simulations, (n) => `${n} simulations`);
   fill($("pick-seconds"), [1, 5, 15, 60], view.limits.seconds, (n) => `${n} second${n === 1 ? "" : "s"}`);
   $("keep").hidden = !same;
+}
+
+const UCT = /^uct:(\d+)$/;
+
+/** All groups of some but not all of n seats, the small ones first. */
+function groups(n) {
+  const all = Array.from({ length: 2 ** n - 2 }, (_, i) => [...Array(n).keys()].filter((seat) => (i + 1) >> seat & 1));
+  return all.sort((a, b) => a.length - b.length);
 }
 
 function fill(select, numbers, now, words) {
@@ -855,7 +956,11 @@ function fill(select, numbers, now, words) {
   select.value = String(now);
 }
 
-const pickOpponent = () => ($("seat-label").hidden = $("pick-opponent").value === "person");
+function pickOpponent() {
+  const opponent = $("pick-opponent").value;
+  $("seat-label").hidden = opponent === "person";
+  $("number-label").hidden = $("pick-number").disabled = opponent !== "uct"; // what is out of sight is not checked
+}
 $("pick-game").onchange = pickGame;
 $("pick-opponent").onchange = pickOpponent;
 $("setup").onclose = () => {
@@ -863,8 +968,9 @@ $("setup").onclose = () => {
   $("setup").returnValue = "";
   if (answer !== "start" && answer !== "keep") return;
   const game = games.find((game) => game.game === $("pick-game").value);
-  const [opponent, chosen] = [$("pick-opponent").value, $("pick-seat").value];
-  const players = game.seats.map((_, i) => (opponent === "person" || String(i) === chosen ? "person" : opponent));
+  const [kind, people] = [$("pick-opponent").value, $("pick-seat").value.split(",")];
+  const opponent = kind === "uct" ? `uct:${Number($("pick-number").value)}` : kind;
+  const players = game.seats.map((_, i) => (kind === "person" || people.includes(String(i)) ? "person" : opponent));
   const limits = { simulations: Number($("pick-simulations").value), seconds: Number($("pick-seconds").value) };
   if (answer === "keep") command("players", { players, ...limits });
   else {
