@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -87,12 +88,14 @@ def settled(driver: webdriver.Chrome) -> dict:
     return game(driver)
 
 
-def click_cell(driver: webdriver.Chrome, name: str) -> None:
-    """A click of the mouse in the middle of a cell."""
+def click_cell(driver: webdriver.Chrome, name: str, held: float = 0.0) -> None:
+    """A click of the mouse in the middle of a cell, the button held down for so many seconds."""
     box = "const b = shapeOf(cellOf(arguments[0])).getBoundingClientRect();"
     place = driver.execute_script(f"{box} return [b.x + b.width / 2, b.y + b.height / 2]", name)
     for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
         button = "none" if kind == "mouseMoved" else "left"
+        if kind == "mouseReleased":
+            time.sleep(held)
         event = {"type": kind, "x": place[0], "y": place[1], "button": button, "clickCount": 1}
         driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
 

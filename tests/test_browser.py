@@ -182,6 +182,13 @@ def test_a_whole_game_of_evopawness(window, evopawness):
     assert view["ply"] <= 24
 
 
+def test_a_slow_click_is_a_click(window, foq):
+    """What the move would change is on its way while the button is held down; the pressed cell must stay."""
+    view = fresh(window, foq)
+    click_cell(window, view["legal"][0]["cells"][0], held=1.0)
+    wait(window, lambda: game(window)["ply"] >= 1, "the move")
+
+
 def test_undo_hint_and_stop(window, foq):
     view = fresh(window, foq)
     view = move(window, view["legal"][0]["action"])

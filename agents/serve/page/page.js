@@ -481,7 +481,10 @@ function cellAt(element) {
 }
 
 let pointer = "mouse";
-$("board").addEventListener("pointerdown", (event) => (pointer = event.pointerType));
+$("board").addEventListener("pointerdown", (event) => {
+  pointer = event.pointerType;
+  wanted++; // a preview that came now would take the pressed cell away, and with it the click
+});
 $("board").addEventListener("click", (event) => {
   const cell = cellAt(event.target);
   if (!cell) return;
