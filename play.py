@@ -9,7 +9,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from agents import cli
+from agents import cli, mesh
 from agents.serve.options import Options
 
 
@@ -17,6 +17,8 @@ def main(arguments: Sequence[str]) -> None:
     with cli.errors():
         options = cli.parse(Options, arguments)
         cli.keep_compiled()
+        if options.trees > 1:
+            mesh.claim_cores()
         try:
             ui = importlib.import_module(f"agents.serve.{options.ui}")
         except ModuleNotFoundError as missing:

@@ -109,6 +109,17 @@ def test_hint_and_eval_find_the_win(sit, tmp_path):
     assert re.search(r"^c3 +\d+ +(won|9\d %|100 %) ", printed, re.MULTILINE)
 
 
+def test_several_trees_add_up(sit):
+    """Four trees on two devices: 64 simulations each, kept from move to move; after a3 X wins at once at c3."""
+    options = "--env=tictactoe --opponent=person --trees=4 --num_simulations=64 --seconds=600"
+    printed = sit(options, "b2", "a2", "a1", "eval", "a3", "hint", "eval")
+    made = re.findall(r"^player [12]: \w+ \(models/tictactoe, (\d+) simulations\)", printed, re.MULTILINE)
+    before, after = map(int, made)
+    assert before == 4 * 64
+    assert after >= 2 * 4 * 64
+    assert "c3 (won), expects c3" in printed
+
+
 def test_games_are_saved_and_loaded(sit, tmp_path):
     printed = sit("--env=tictactoe --opponent=person", "b2", "a1", f"save {tmp_path}/game.json")
     assert f"saved 2 moves in {tmp_path}/game.json" in printed
@@ -280,6 +291,8 @@ def test_a_terminal_gets_colours():
         ("--env=tictactoe --opponent=models/foq", "is a network for foq"),
         ("--env=tictactoe --seat=3", "--seat must be from 1 to 2"),
         ("--num_simulations=0", "--num_simulations must be at least 1"),
+        ("--trees=0", "--trees must be from 1 to 256"),
+        ("--ui=web --trees=2", "--trees is for --ui=text and --ui=gtp"),
         ("--ui=voice", "--ui"),
     ],
 )

@@ -10,8 +10,9 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import NamedSharding, PartitionSpec
 
-from agents import analysis, models, tree_search
+from agents import analysis, mesh, models, tree_search
 from agents.analysis import Analyst
 from agents.evaluation import ILLEGAL
 from agents.host_match import Mover
@@ -25,8 +26,8 @@ STEP = 32  # simulations between two looks at the clock
 UCT_STEP = 50  # play-outs likewise
 
 
-def network_analyst(spec: str, game: Game) -> tuple[Analyst, Any]:
-    """The search of a network as it plays, and its weights; `spec` is the folder of a run or model.
+def network_analyst(spec: str, game: Game, trees: int = 1) -> tuple[Analyst, Any]:
+    """The search of a network as it plays, in so many trees, and its weights; `spec` is the folder of a run or model.
 
     Raises:
         ValueError: a network of another game.
@@ -36,8 +37,10 @@ def network_analyst(spec: str, game: Game) -> tuple[Analyst, Any]:
     if not same_but_komi(config.env, game.name):
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
     config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
-    weights = jax.device_put(models.load(path, config))
-    return analysis.make_analyst(game, make_network(game, config), config, room=ROOM), weights
+    devices = mesh.make_mesh(trees, trees)
+    weights = jax.device_put(models.load(path, config), NamedSharding(devices, PartitionSpec()))
+    net = make_network(game, config)
+    return analysis.make_analyst(game, net, config, room=ROOM, copies=trees, devices=devices), weights
 
 
 def same_but_komi(a: str, b: str) -> bool:
@@ -46,19 +49,23 @@ def same_but_komi(a: str, b: str) -> bool:
     return without[0] == without[1]
 
 
-def uct_analyst(game: Game) -> Analyst:
+def uct_analyst(game: Game, trees: int = 1) -> Analyst:
     """The same for MCTS without a network."""
-    return analysis.from_forest(game, uct_forest(game, UCT_STEP), UCT_STEP, room=ROOM)
+    devices = mesh.make_mesh(trees, trees)
+    return analysis.from_forest(game, uct_forest(game, UCT_STEP), UCT_STEP, room=ROOM, copies=trees, devices=devices)
 
 
 class Mind:
     """Thinks about the present position of one game, which `place` sets."""
 
-    def __init__(self, spec: str, game: Game, seed: int = 0):
-        """`spec` is the folder of a network, or `uct` for a search without one."""
+    def __init__(self, spec: str, game: Game, seed: int = 0, trees: int = 1):
+        """`spec` is the folder of a network, or `uct` for a search without one. The trees grow at the same time, on as
+        many devices as divide them."""
         self.game, self.network = game, game_of(spec) is not None
         self.name = "/".join(Path(spec).parts[-2:])
-        self.analyst, self.weights = network_analyst(spec, game) if self.network else (uct_analyst(game), {})
+        self.analyst, self.weights = (
+            network_analyst(spec, game, trees) if self.network else (uct_analyst(game, trees), {})
+        )
         self._key, self._count = jax.random.key(seed), 0
         self._start: Any = None
         self._actions: list[int] = []
@@ -84,7 +91,8 @@ class Mind:
         self._start, self._actions, self._among = start, list(actions), among
 
     def think(self, seconds: float | None = None, simulations: int | None = None) -> int:
-        """Thinks on until either is used up, or the tree is full; gives the simulations made."""
+        """Thinks on until either is used up, the simulations in every tree, or a tree is full; gives the simulations
+        made in all."""
         before = self._visits()
         self._tree = analysis.analyse(
             self.analyst, self.weights, self._fresh(), self._tree, seconds=seconds, simulations=simulations
@@ -127,9 +135,11 @@ def words(value: float, proven: str | None, players: int = 2) -> str:
     return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f} %"}[proven]
 
 
-def searcher(spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0) -> Mover:
-    """Thinks that long about each move, or until so many simulations are made; `spec` as in `Mind`."""
-    mind = Mind(spec, game, seed)
+def searcher(
+    spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0, trees: int = 1
+) -> Mover:
+    """Thinks that long about each move, or until so many simulations are made; `spec` and `trees` as in `Mind`."""
+    mind = Mind(spec, game, seed, trees)
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
         mind.place(start, actions, state)
@@ -153,8 +163,8 @@ def clocked(spec: str) -> tuple[str, float] | None:
     return found[1], float(found[2])
 
 
-def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0) -> Mover:
-    """A player of one game at a time, with the specs of `players.make_player`; who searches keeps his tree.
+def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0, trees: int = 1) -> Mover:
+    """A player of one game at a time, with the specs of `players.make_player`; who searches keeps his trees.
 
     Raises:
         ValueError: no such player, or a network of another game.
@@ -163,7 +173,7 @@ def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed
     simulations = int(limit) if limit.isdigit() else num_simulations
     player = make_player(spec, game, num_simulations)  # refuses what it does not know
     if simulations and (path == "uct" or game_of(spec) is not None):
-        return searcher(path, game, seconds, simulations, seed)
+        return searcher(path, game, seconds, simulations, seed, trees)
     act = jax.jit(lambda w, key, s, plies: player.act(w, key, jax.tree.map(lambda x: x[None], s), plies)[0])
 
     def at_once(start: Any, actions: Sequence[int], state: Any) -> int:

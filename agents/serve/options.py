@@ -11,6 +11,7 @@ from agents import models
 from envs.game import Game
 
 UNTRAINED = "uct:400"  # opponent where no network is shipped
+MOST_TREES = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,9 +26,12 @@ class Options:
     """random, greedy, uct:N, minimax:D, or the folder of a run or model; `person` for two people. By default the
     network of models/ for exactly this game, or uct:400 where there is none."""
     num_simulations: int = 128
-    """Simulations for a move, at most."""
+    """Simulations for a move, at most; of each tree."""
     seconds: float = 5.0
     """Seconds for a move, at most."""
+    trees: int = 1
+    """Trees in which a position is searched at the same time, in the terminal and through GTP: what they find is added
+    up. Of as many devices as divide them each takes its share, a CPU counting as one for each of its cores."""
     resign: float = 0.9
     """Through GTP a game is given up when its value for the engine has been below minus this at three of its moves in a
     row, but not in the opening; 1 plays to the end."""
@@ -45,6 +49,10 @@ class Options:
             raise ValueError(f"--num_simulations must be at least 1, not {self.num_simulations}")
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise ValueError(f"--seconds must be more than 0, not {self.seconds}")
+        if not 1 <= self.trees <= MOST_TREES:
+            raise ValueError(f"--trees must be from 1 to {MOST_TREES}, not {self.trees}")
+        if self.trees > 1 and self.ui == "web":
+            raise ValueError("--trees is for --ui=text and --ui=gtp: the page searches many positions at once instead")
         if not 0 <= self.resign <= 1:
             raise ValueError(f"--resign must be from 0 to 1, not {self.resign}")
         if not 0 <= self.port < 2**16:

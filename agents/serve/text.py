@@ -76,7 +76,7 @@ class Sitting:
             raise ValueError(f"--seat must be from 1 to {game.num_players}, or 0 to look on, not {options.seat}")
         self.mover: Mover | None = None
         if self.spec != PEOPLE:
-            self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds)
+            self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
         self.mind: Mind | None = None  # made when it is asked for a hint
         self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
@@ -143,7 +143,7 @@ class Sitting:
         if self.mind is None:
             own = self.spec.partition("@")[0]
             spec = own if game_of(own) is not None else models.shipped(self.game)
-            self.mind = Mind(spec or "uct", self.game, seed=1)
+            self.mind = Mind(spec or "uct", self.game, seed=1, trees=self.options.trees)
         self.mind.place(self.states[0], self.actions, self.state)
         with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
             self.mind.think(self.options.seconds, self.options.num_simulations)
