@@ -253,9 +253,9 @@ def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyon
 def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> arena.Games:
     """A match between any two players: in lockstep on the device, or one of them on the host."""
     console, words = Console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
+    bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True)
     if isinstance(a, Player) and isinstance(b, Player):
-        with console.status(words):
-            return arena.play_match(game, a, b, **options)
+        return play_in_lockstep(game, a, b, bar, words, **options)
     if not timeout > 0:
         raise ValueError(f"--timeout must be more than 0, not {timeout}")
     if HUMAN in (a.name, b.name):
@@ -268,10 +268,36 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
             console.print("", text.coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
 
         return host_match.play_match(game, a, b, timeout=timeout, tell=show, **options)
-    with Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True) as bar:
+    with bar:
         task = bar.add_task(words, total=options["games"])
         tell = lambda done, lane: bar.update(task, completed=done)
         return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
+
+
+def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words: str, **options: Any) -> arena.Games:
+    """A match on the device. Where it is stopped, what the games that were over brought is said."""
+    points = np.empty(0)
+    with bar:
+        task = bar.add_task(words, total=options["games"])
+
+        def tell(so_far: np.ndarray) -> None:
+            nonlocal points
+            points = so_far
+            bar.update(task, completed=len(points), description=f"{words}, {tally(points)}")
+
+        try:
+            return arena.play_match(game, a, b, tell=tell, **options)
+        except KeyboardInterrupt:
+            bar.stop()
+            said = f"stopped after {len(points)} of {options['games']} games, the shorter ones first: {tally(points)}"
+            bar.console.print(said, highlight=False, soft_wrap=True)
+            raise
+
+
+def tally(points: np.ndarray) -> str:
+    """What the games brought to player A."""
+    wins, losses = int((points == 1).sum()), int((points == 0).sum())
+    return f"{wins} won, {len(points) - wins - losses} drawn, {losses} lost"
 
 
 def run_ladder(command: Ladder) -> None:
@@ -289,10 +315,13 @@ def run_ladder(command: Ladder) -> None:
     games = 100 // game.num_players * game.num_players if command.games is None else command.games
     meetings, plies = [], opening_plies(game, games, command.opening_plies)
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        for a, b in bar.track(wanted, description=f"{game.name}: {len(wanted)} matches"):
+        task = bar.add_task(f"{game.name}: {len(wanted)} matches", total=len(wanted) * games)
+        for before, (a, b) in enumerate(wanted):
+            tell = lambda points, before=before: bar.update(task, completed=before * games + len(points))
+            seed = seed_of(command.seed, a, b, len(players))
             played = arena.play_match(
                 game, players[a], players[b],
-                games=games, opening_plies=plies, fair=command.fair, seed=seed_of(command.seed, a, b, len(players)),
+                games=games, opening_plies=plies, fair=command.fair, seed=seed, tell=tell,
             )  # fmt: skip
             meetings.append(ratings.Meeting(a, b, arena.evidence(played)))
     elo = ratings.fit(meetings, len(players), 0, game.num_players)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -25,6 +26,7 @@ CONFIDENCE = 0.95
 RESAMPLES = 20_000
 MOST_OPENING_PLIES = 10
 BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
+LOOK_SECONDS = 0.5  # between two looks at how far the games are, and so until Ctrl-C is heard
 IN_VAIN = 3  # rounds in a row that bring hardly any other opening, after which a game is taken to have no more
 
 
@@ -62,6 +64,14 @@ class Result:
     score_interval: tuple[float, float]
     elo: float | None  # by how much A is stronger than each of the others, see `elo`; None where the score is 0 or 1
     elo_interval: tuple[float | None, float | None]
+
+
+Tell = Callable[[np.ndarray], None]
+"""Hears of a match as it goes on: A's points in the games that are over, float[any], in no order."""
+
+
+def nobody(points: np.ndarray) -> None:
+    """Where no one wants to hear."""
 
 
 class Openings(NamedTuple):
@@ -175,19 +185,27 @@ def extend(code: Array, action: Array) -> Array:
     return (code * factors) ^ (action.astype(jnp.uint32)[:, None] + jnp.array([1, 0x9E3779B9], jnp.uint32))
 
 
+class Group(NamedTuple):
+    """Games that are played together."""
+
+    states: Any  # [B, ...]
+    code: Array  # uint32[B, 2], of the moves
+    plies: Array  # int32[B]
+    key: Array  # key[devices]
+
+
 def make_group(game: Game, a: Player, b: Player, devices: Mesh):
-    """`play(weights_a, weights_b, key, states, code, plies, seat)` to the end of all games, divided among `devices`.
+    """`play(weights_a, weights_b, group, seat, most)`: the games `most` plies further, or to the end of all of them,
+    divided among `devices`.
 
     `seat` int32[B] is A's seat. A player is asked only while some game waits for him: with lanes that are in step that
-    halves the work. Returns A's rewards float32[B], plies int32[B] and codes uint32[B, 2].
+    halves the work. Returns the group, whether each game is over, bool[B], and A's rewards float32[B].
     """
 
-    def play(weights_a, weights_b, key, states, code, plies, seat):
-        key = jax.random.fold_in(key, jax.lax.axis_index(mesh.GAMES))
-
+    def play(weights_a, weights_b, group, seat, most):
         def ply(carry):
-            states, code, plies, key = carry
-            key, key_a, key_b = jax.random.split(key, 3)
+            states, code, plies, key = carry[0]
+            key, key_a, key_b = jax.random.split(key[0], 3)
             going = ~jax.vmap(game.over)(states)
             of_a = jax.vmap(game.player)(states) == seat
             nothing = jnp.zeros_like(plies)
@@ -197,15 +215,31 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
             )
             action = jnp.where(of_a, move_a, move_b)
             code = jnp.where(going[:, None], extend(code, action), code)
-            return jax.vmap(game.step)(states, action), code, plies + going, key
+            group = Group(jax.vmap(game.step)(states, action), code, plies + going, key[None])
+            return group, carry[1] + 1
 
-        unfinished = lambda carry: (~jax.vmap(game.over)(carry[0])).any()
-        states, code, plies, _ = jax.lax.while_loop(unfinished, ply, (states, code, plies, key))
-        return jnp.take_along_axis(jax.vmap(game.rewards)(states), seat[:, None], axis=-1)[:, 0], plies, code
+        unfinished = lambda carry: (~jax.vmap(game.over)(carry[0].states)).any() & (carry[1] < most)
+        group, _ = jax.lax.while_loop(unfinished, ply, (group, jnp.int32(0)))
+        rewards = jax.vmap(game.rewards)(group.states)
+        return group, jax.vmap(game.over)(group.states), jnp.take_along_axis(rewards, seat[:, None], axis=-1)[:, 0]
 
     divided, everywhere = Spec(mesh.GAMES), Spec()
-    specs = (everywhere, everywhere, everywhere, divided, divided, divided, divided)
+    specs = (everywhere, everywhere, divided, divided, everywhere)
     return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
+
+
+def to_the_end(play: Callable[..., Any], group: Group, tell: Callable[[Array, Array], None]) -> tuple[Group, Array]:
+    """Plays a group until all games are over, some plies at a time: `play(group, most)` goes on for that many, and
+    `tell` hears which games are over and of A's rewards. Gives the group and these rewards."""
+    most = 1
+    while True:
+        began = time.monotonic()
+        group, over, rewards = jax.block_until_ready(play(group, most))
+        tell(over, rewards)
+        if over.all():
+            return group, rewards
+        longer = LOOK_SECONDS / (time.monotonic() - began)
+        most = max(1, int(most * min(2.0, longer)))
 
 
 def check_match(game: Game, games: int, opening_plies: int | None, option: str = "--games") -> None:
@@ -228,9 +262,11 @@ def play_match(
     seed: int,
     fair: bool = False,
     stop: Callable[[np.ndarray], bool] | None = None,
+    tell: Tell = nobody,
 ) -> Games:
     """Plays `games` games, a multiple of the players, on as many devices as divide the openings; every one is played
-    from all seats. With `fair` openings that are decided are left out, see `make_openings`.
+    from all seats. With `fair` openings that are decided are left out, see `make_openings`. `tell` hears of the games
+    that are over, once a ply or every half second, and what it raises ends the match.
 
     With `stop` they are played in batches, and after each of them `stop(evidence so far)` may end the match, which also
     ends where a batch brings no other games than those before it.
@@ -238,7 +274,7 @@ def play_match(
     check_match(game, games, opening_plies)
     most = games // game.num_players
     pairs = most if stop is None else min(most, BATCH_PAIRS)
-    batches = make_match(game, a, b, pairs, opening_plies, fair)(a.weights, b.weights, jax.random.key(seed))
+    batches = make_match(game, a, b, pairs, opening_plies, fair, tell)(a.weights, b.weights, jax.random.key(seed))
     played = next(batches)
     while stop is not None and played.score.size < games and not stop(evidence(played)):
         # The last batch may hold more openings than are left.
@@ -249,28 +285,36 @@ def play_match(
     return played
 
 
-def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool):
+def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool, tell: Tell = nobody):
     """`match(weights_a, weights_b, key)` gives the games of `pairs` openings, then those of others and so on, compiled
-    once, for any weights of the two players."""
+    once, for any weights of the two players; `tell` as for `play_match`."""
     devices = mesh.make_mesh(pairs, pairs)
     draw = make_openings(game, pairs, opening_plies, fair)
     play = jax.jit(make_group(game, a, b, devices))
-    everywhere, n = jax.NamedSharding(devices, Spec()), game.num_players
+    everywhere, divided = jax.NamedSharding(devices, Spec()), jax.NamedSharding(devices, Spec(mesh.GAMES))
+    n = game.num_players
+    # Of all players together 1; rounded, since these are thirds of three.
+    points = lambda rewards: np.round((np.asarray(rewards) * (n - 1) + 1) / n, 6)
 
     def match(weights_a: Any, weights_b: Any, key: Array) -> Iterator[Games]:
         opening_key, key = jax.random.split(key)
-        *weights, key = jax.device_put((weights_a, weights_b, key), everywhere)
+        weights = jax.device_put((weights_a, weights_b), everywhere)
+        earlier: list[np.ndarray] = []  # points of the groups that are over
+        hear = lambda over, rewards: tell(np.concatenate([*earlier, points(rewards)[np.asarray(over)]]))
         for batch, opening in enumerate(draw(opening_key)):
             mover = np.asarray(jax.vmap(game.player)(opening.states))
             plies = (opening.moves >= 0).sum(1, dtype=np.int32)
             done = []
             for turn in range(n):
                 group_key = jax.random.fold_in(key, n * batch + turn)
-                seat = (mover + turn) % n
-                rewards, length, codes = play(*weights, group_key, opening.states, opening.code, plies, seat)
+                keys = jax.vmap(jax.random.fold_in, (None, 0))(group_key, jnp.arange(devices.size))
+                group = Group(opening.states, opening.code, plies, keys)
+                group, seat = jax.device_put((group, (mover + turn) % n), divided)
+                further = lambda group, most, seat=seat: play(*weights, group, seat, most)
+                group, rewards = to_the_end(further, group, hear)
+                earlier.append(points(rewards))
                 # The same moves with the seats exchanged are another game.
-                points = np.round((np.asarray(rewards) * (n - 1) + 1) / n, 6)  # of all players together 1
-                done.append((points, np.asarray(length), wide(codes) ^ np.uint64(turn)))
+                done.append((earlier[-1], np.asarray(group.plies), wide(group.code) ^ np.uint64(turn)))
             score, length, code = (np.stack(x) for x in zip(*done, strict=True))
             yield Games(score, length, code, wide(opening.code))
 

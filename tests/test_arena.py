@@ -35,6 +35,18 @@ def test_a_game_followed_by_hand():
     assert (result.score, result.elo) == (0.5, 0)
 
 
+@pytest.mark.parametrize(("seconds", "heard"), [(0, [0, 0, 0, 0, 2, 2, 2, 2, 2, 4]), (1e9, [0, 0, 2, 2, 2, 4])])
+def test_a_match_tells_how_far_it_is(seconds, heard, monkeypatch):
+    """The games above, five plies each: looked at after every ply, or after 1, 2 and 4 more. A wins those it begins."""
+    monkeypatch.setattr(arena, "LOOK_SECONDS", seconds)
+    game, told = envs.make("tictactoe"), []
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    played = arena.play_match(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
+    assert [len(points) for points in told] == heard
+    assert told[-1].tolist() == [1, 1, 0, 0]
+    assert played.score.tolist() == [[1, 1], [0, 0]]
+
+
 def test_a_match_of_three():
     """Equal players without chance play the same game from every seat, which one of the seats wins."""
     game = envs.make("foq_multi:rows=4,cols=4")

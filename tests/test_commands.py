@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents import checkpoint, mesh, models
+from agents import arena, checkpoint, mesh, models
 from agents.config import preset
 from agents.metrics import Balance, Report
 
@@ -327,6 +327,18 @@ def in_process(program, arguments, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         __import__(program.removesuffix(".py")).main()
     return stop.value.code, capsys.readouterr().err
+
+
+def test_a_match_that_is_stopped_says_what_it_brought(monkeypatch, capsys):
+    def stopped(*_, tell, **__):
+        tell(np.array([1, 0.5, 0, 1]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(arena, "play_match", stopped)
+    match = ["match", "random", "random", "--env=tictactoe", "--games=10"]
+    code, said = in_process("evaluate.py", match, monkeypatch, capsys)
+    assert code == 130
+    assert "stopped after 4 of 10 games, the shorter ones first: 2 won, 1 drawn, 1 lost" in said
 
 
 BAD = {

@@ -8,7 +8,7 @@ import pytest
 
 import envs
 from agents import mesh
-from agents.arena import make_group, sample_openings
+from agents.arena import Group, make_group, sample_openings
 from agents.config import preset
 from agents.iteration import make_iteration, start_run
 from agents.network import make_network
@@ -29,7 +29,7 @@ def programs():
     search = lambda **options: make_search(game, net, dataclasses.replace(config, **options), explore=True)
     uct = make_player("uct:8", game, 8)
     match = make_group(game, uct, make_player("minimax:2", game, 8), mesh.make_mesh(16, 16, 1))
-    group = (None, None, key, lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, lanes.plies)
+    group = Group(lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, jax.random.split(key, 1))
     return {
         "start": (lambda: start_run(game, net, config), ()),
         "iteration": (make_iteration(game, net, config, mesh.make_mesh(16, 32, 1)), (run, jnp.float32(0))),
@@ -39,7 +39,7 @@ def programs():
         "search gumbel": (search(), (weights, key, lanes.states, lanes.plies)),
         "search puct": (search(search="puct"), (weights, key, lanes.states, lanes.plies)),
         "openings": (lambda k: sample_openings(game, k, 16, 2), (key,)),
-        "match": (match, group),
+        "match": (match, (None, None, group, lanes.plies, jnp.int32(4))),
     }
 
 
