@@ -5,6 +5,7 @@ Three kills are among the ordinary tests; twenty take a few minutes: pytest -m s
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -467,28 +468,95 @@ def test_twenty_kills(tmp_path):
     kill_and_go_on(tmp_path, 20, seed=1)
 
 
-def test_a_full_disk_and_a_lost_folder(tmp_path):
-    """No file may grow beyond 8 kB, as on a full disk: the run says so, goes on, and saves when there is room again.
-    Then its folder cannot be written to, until the end."""
+class Limits:
+    """Without any rights: as on a full disk no file may grow beyond 8 kB, and as in a folder that cannot be written to
+    none can be made where checkpoints go."""
+
+    def __init__(self, home: pathlib.Path):
+        self.resume, self.elsewhere = home / "run/resume", home / "elsewhere"
+
+    def fill(self, program: Program) -> None:
+        _, self.hard = resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (8192, self.hard))
+
+    def empty(self, program: Program) -> None:
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (self.hard, self.hard))
+
+    def lock(self) -> None:
+        self.resume.rename(self.elsewhere)
+        self.resume.write_text("a file where a folder should be")
+
+    def unlock(self) -> None:
+        self.resume.unlink()
+        self.elsewhere.rename(self.resume)
+
+    def close(self) -> None:
+        pass
+
+
+class SmallDisk:
+    """A file system of 8 MB in memory, with the right to mount one: filled to the last byte, and read-only."""
+
+    def __init__(self, home: pathlib.Path):
+        self.home, self.filler = home, home / "filler"
+        made = self.mount("-t", "tmpfs", "-o", "size=8m", "none", home)
+        if made.returncode:
+            pytest.skip(f"no right to mount a file system: {made.stderr.strip()}")
+
+    def mount(self, *arguments) -> subprocess.CompletedProcess:
+        return subprocess.run(["mount", *map(str, arguments)], capture_output=True, text=True)
+
+    def fill(self, program: Program) -> None:
+        with contextlib.suppress(OSError), self.filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def empty(self, program: Program) -> None:
+        self.filler.unlink()
+
+    def lock(self) -> None:
+        """What is open stays open; whatever is opened from now on is found on a mount that is read-only."""
+        run = self.home / "run"
+        assert not self.mount("--bind", run, run).returncode
+        assert not self.mount("-o", "remount,bind,ro", run).returncode
+
+    def unlock(self) -> None:
+        subprocess.run(["umount", self.home / "run"], check=True)
+
+    def close(self) -> None:
+        while os.path.ismount(self.home):
+            subprocess.run(["umount", "--recursive", self.home], check=True)
+
+
+@pytest.fixture(params=[Limits, SmallDisk])
+def disk(request, tmp_path, nothing_goes_on):
+    made = request.param(tmp_path)
+    yield made
+    for process in Program.started:
+        process.kill()
+        process.wait()
+    made.close()
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written_to(tmp_path, disk):
+    """The run says so, goes on, and saves when there is room again; with a folder that is locked it goes on until it is
+    to end, and names what it leaves."""
     folder = tmp_path / "run"
     program = Program(tmp_path, *TINY, FOREVER, "--out=run", f"--checkpoint_minutes={INTERVAL}")
     program.until(lambda: last_saved(folder) > 0)
-    _, hard = resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (8192, hard))
+    disk.fill(program)
     program.until(lambda: all(x in program.said() for x in ("could not be saved", "metrics.jsonl cannot be written")))
     intact = last_saved(folder)
     assert checkpoint.find(folder, "resume").name == str(intact)
-    resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    disk.empty(program)
     program.until(lambda: last_saved(folder) > intact)
-    (folder / "resume").rename(folder / "elsewhere")
-    (folder / "resume").write_text("a file where a folder should be")
+    disk.lock()
     said = program.said().count("could not be saved")
     program.until(lambda: program.said().count("could not be saved") > said)
     assert program.end(signal.SIGTERM) == 2
     assert "Traceback" not in program.said()
     last = program.said().splitlines()[-1]
-    (folder / "resume").unlink()
-    (folder / "elsewhere").rename(folder / "resume")
+    disk.unlock()
     assert last.startswith("error: iteration ")
     assert last.endswith(f"the last intact checkpoint is run/resume/{last_saved(folder)}")
     assert checkpoint.find(folder, "resume").name == str(last_saved(folder))

@@ -38,7 +38,7 @@ def with_players(actions, first=0):
 def test_a_whole_game_both_ways(played):
     states, actions = played
     text = ours.write(GAME, states[0], with_players(actions), ours.score(states[-1], 6.5))
-    start, names = ours.begin(GAME, text.encode())
+    start, names, _ = ours.begin(GAME, text.encode())
     again, same = saved.replay(GAME, start, names)
     assert same == actions
     assert GAME.to_record(again[-1]) == GAME.to_record(states[-1])
@@ -61,15 +61,15 @@ def test_sgfmill_plays_the_same_game(played):
 
 def test_set_up_stones_handicap_and_who_begins():
     text = "(;FF[4]GM[1]SZ[9]KM[6.5]HA[2]AB[cc][gg]AW[ee];W[cg];B[tt];W[])"
-    start, names = ours.begin(GAME, text.encode())
+    start, names, _ = ours.begin(GAME, text.encode())
     assert names == ["C3", "pass", "pass"]  # SGF counts rows from the top: cg is column c, row 7 of 9
     board = GAME.to_record(start)["board"]
     assert [GAME.action_name(p) for p in np.flatnonzero(board)] == ["C7", "E5", "G3"]
     assert board[GAME.parse_action("E5")] == -1
     assert int(GAME.player(start)) == 1
-    told, _ = ours.begin(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
+    told, *_ = ours.begin(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
     assert int(GAME.player(told)) == 1
-    again, names = ours.begin(GAME, ours.write(GAME, start, [(1, 5)]).encode())
+    again, names, _ = ours.begin(GAME, ours.write(GAME, start, [(1, 5)]).encode())
     assert GAME.to_record(again)["board"] == board
     assert int(GAME.player(again)) == 1
     assert names == ["F9"]
@@ -78,6 +78,22 @@ def test_set_up_stones_handicap_and_who_begins():
 def test_variations_and_comments_are_passed_over():
     text = "(;SZ[9]KM[6.5]C[a comment \\] here];B[aa]C[good](;W[bb];B[cc])(;W[dd]))"
     assert ours.begin(GAME, text.encode())[1] == ["A9", "B8", "C7"]
+
+
+@pytest.mark.parametrize(
+    ("text", "resigned"),
+    [
+        ("(;SZ[9]RE[B+R];B[aa])", 1),
+        ("(;SZ[9]RE[w+resign];B[aa])", 0),
+        ("(;SZ[9]RE[W+12.5];B[aa])", None),
+        ("(;SZ[9]RE[B+T];B[aa])", None),
+        ("(;SZ[9]RE[?];B[aa])", None),
+        ("(;SZ[9]RE[B+R];B[aa];W[];B[])", None),  # over before
+        ("(;SZ[9]RE[B+R];B[];W[aa])", 1),
+    ],
+)
+def test_who_resigned_is_read(text, resigned):
+    assert ours.begin(GAME, text.encode()).resigned == resigned
 
 
 def test_a_mark_on_every_point_is_where_sgfmill_sees_it():
@@ -110,7 +126,7 @@ def test_a_mark_on_every_point_is_where_sgfmill_sees_it():
 )
 def test_broken_files_are_refused_in_a_line(text, words):
     with pytest.raises(ValueError, match=words) as refused:
-        start, names = ours.begin(GAME, text.encode())
+        start, names, _ = ours.begin(GAME, text.encode())
         saved.replay(GAME, start, names)
     assert "\n" not in str(refused.value)
 

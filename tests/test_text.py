@@ -189,6 +189,20 @@ def test_sgf_has_the_result_of_a_resigned_game(sit, tmp_path):
     (tmp_path / "game.json").write_text('{"actions": ["c3", "d4"], "resigned": 0}')
     sit("--env=go:size=5 --opponent=person", f"load {tmp_path}/game.json", f"save {tmp_path}/game.sgf")
     assert "RE[W+R]" in (tmp_path / "game.sgf").read_text()
+    assert "player 2 wins after 2 moves: player 1 resigned" in sit(
+        "--env=go:size=5 --opponent=person", f"load {tmp_path}/game.sgf"
+    )
+
+
+def test_a_player_may_resign(sit, tmp_path):
+    """After the first move it is O's turn. Against an opponent the person gives up, and may take that back."""
+    printed = sit("--env=tictactoe --opponent=person", "b2", "resign", "a1", "resign", f"save {tmp_path}/game.json")
+    assert "player 1 wins after 1 moves: player 2 resigned" in printed
+    assert printed.count("the game is over; 'help'") == 2
+    assert json.loads((tmp_path / "game.json").read_text()).items() >= RESIGNED.items()
+    printed = sit("--env=tictactoe --opponent=random --seat=2", "resign", "undo", "moves")
+    assert "player 1 wins after 1 moves: player 2 resigned" in printed
+    assert len(re.findall(r"played: \w\d\n", printed)) == 1
 
 
 @pytest.mark.parametrize(
@@ -237,7 +251,7 @@ class Named:
 def test_help_names_every_command(sit):
     printed = sit("--env=tictactoe --opponent=person", "help")
     for name, command in COMMANDS.items():
-        assert f"{name:5}  {command.__doc__}" in printed
+        assert f"{name:6}  {command.__doc__}" in printed
     assert "legal: a3, b3, c3" in printed
 
 

@@ -7,6 +7,7 @@ score for it.
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from sgfmill.sgf import Tree_node
 
 from envs import go
 from envs.game import Game
+from envs.saved import Saved
 
 LARGEST_FILE = 2**20  # bytes
 COLOURS = "bw"  # by player
+RESIGNED = re.compile(r"\s*([BW])\+R(esign)?\s*", re.IGNORECASE)  # who won because the other one gave up
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Kifu:
     stones: tuple[frozenset[int], frozenset[int]]  # points set up for Black and White
     first: int  # player to move
     moves: tuple[tuple[int, int], ...]  # player and action; one may move twice in a row
+    resigned: int | None = None  # player who gave up after them
 
 
 def read(data: bytes) -> Kifu:
@@ -48,10 +52,12 @@ def read(data: bytes) -> Kifu:
         black, white, _ = root.get_setup_stones()
         moves = tuple(move for node in game.get_main_sequence() if (move := _move(node, size, node is root)))
         first = COLOURS.index(root.get("PL")) if root.has_property("PL") else moves[0][0] if moves else 0
+        won = RESIGNED.fullmatch(root.get("RE")) if root.has_property("RE") else None
     except (ValueError, KeyError, RecursionError) as error:
         raise ValueError(f"SGF: {error}") from None
     number = lambda points: frozenset((size - 1 - row) * size + col for row, col in points)
-    return Kifu(size, komi, (number(black), number(white)), first, moves)
+    resigned = None if won is None else 1 - COLOURS.index(won[1].lower())
+    return Kifu(size, komi, (number(black), number(white)), first, moves, resigned)
 
 
 def _move(node: Tree_node, size: int, is_root: bool) -> tuple[int, int] | None:
@@ -77,8 +83,8 @@ def set_up(game: Game, stones: tuple[frozenset[int], frozenset[int]], first: int
     return game.from_record(kept | {"board": board, "to_move": 1 - 2 * first})
 
 
-def begin(game: Game, data: bytes) -> tuple[Any, list[str]]:
-    """The first position of a file and the names of its moves, not yet replayed.
+def begin(game: Game, data: bytes) -> Saved:
+    """The game of a file. Two passes end it, so that nobody resigns after them, whatever the file says.
 
     Raises:
         ValueError: no SGF, or a game on another board, with another komi, or in which a player moves twice in a row.
@@ -92,7 +98,8 @@ def begin(game: Game, data: bytes) -> tuple[Any, list[str]]:
     wrong = next((i for i, (player, _) in enumerate(kifu.moves) if player != (kifu.first + i) % 2), None)
     if wrong is not None:
         raise ValueError(f"SGF: at move {wrong + 1} it is not the turn of {('Black', 'White')[kifu.moves[wrong][0]]}")
-    return set_up(game, kifu.stones, kifu.first), [game.action_name(action) for _, action in kifu.moves]
+    names = [game.action_name(action) for _, action in kifu.moves]
+    return Saved(set_up(game, kifu.stones, kifu.first), names, None if names[-2:] == ["pass"] * 2 else kifu.resigned)
 
 
 def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | None = None) -> str:

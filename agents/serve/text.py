@@ -194,6 +194,13 @@ def undo(sitting: Sitting, arguments: list[str]) -> None:
     sitting.show()
 
 
+def resign(sitting: Sitting, arguments: list[str]) -> None:
+    """gives the game up"""
+    if sitting.over:
+        raise ValueError("the game is over")
+    sitting.resigned = int(sitting.game.player(sitting.state))
+
+
 def moves(sitting: Sitting, arguments: list[str]) -> None:
     """the moves so far, and all legal ones"""
     names = [sitting.game.action_name(a) for a in sitting.actions]
@@ -253,14 +260,15 @@ def explain(sitting: Sitting, arguments: list[str]) -> None:
     named = saved.legal_names(sitting.game, sitting.legal)
     sitting.say("the game is over" if sitting.over else f"a move by its name, {named}")
     for name, command in COMMANDS.items():
-        sitting.say(f"{name:5}  {command.__doc__}")
-    sitting.say("quit   ends; so does the end of the input")
+        sitting.say(f"{name:6}  {command.__doc__}")
+    sitting.say("quit    ends; so does the end of the input")
 
 
 COMMANDS: dict[str, Command] = {
     "hint": hint,
     "eval": evaluate,
     "undo": undo,
+    "resign": resign,
     "moves": moves,
     "board": board,
     "save": save,
