@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -61,6 +62,12 @@ def shardings(mesh: Mesh, specs: Any) -> Any:
     """A tree of PartitionSpec as shardings on `mesh`."""
     is_spec = lambda x: isinstance(x, PartitionSpec)
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
+
+
+def laid_out(start: Callable[[], Any], specs: Callable[[Any], Any], mesh: Mesh) -> Callable[[], Any]:
+    """`start` compiled, its result divided over the mesh as `specs` of it says from the first: a program that is given
+    the same arrays lying in another way is compiled once more."""
+    return jax.jit(start, out_shardings=shardings(mesh, specs(jax.eval_shape(start))))
 
 
 def numbers(x: Array) -> Array:

@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 import envs
 from agents import mesh
 from agents.config import Config
-from agents.iteration import make_iteration, start_run
+from agents.iteration import make_iteration, run_specs, start_run
 from agents.network import make_network
 from agents.search import make_search
 
@@ -73,7 +73,7 @@ def rehearse(config: Config) -> Score:
     net = make_network(game, config)
     alone = Mesh(np.array(jax.local_devices()[:1]), (mesh.GAMES,))
     iterate = jax.jit(make_iteration(game, net, config, alone), donate_argnums=0)
-    run = jax.jit(lambda: start_run(game, net, config))()
+    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, alone)()
     for i in range(ITERATIONS):
         run, _ = iterate(run, i / ITERATIONS)
     values, moves = look(game, net, config, run.learning.average)

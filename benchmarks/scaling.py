@@ -51,8 +51,7 @@ def compiled(config: Config, devices: int) -> tuple[Any, Any, Any]:
     """A run at its start, and its self-play and learning."""
     game = envs.make(config.env)
     net, there = make_network(game, config), mesh.make_mesh(config.num_envs, config.batch_size, devices)
-    start = lambda: start_run(game, net, config)
-    run = jax.jit(start, out_shardings=mesh.shardings(there, run_specs(jax.eval_shape(start))))()
+    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, there)()
     play = jax.jit(make_play(game, net, config, there), donate_argnums=0).lower(run).compile()
     learn = jax.jit(make_learn(game, net, config, there), donate_argnums=0).lower(run, 0.0).compile()
     return run, play, learn

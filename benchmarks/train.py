@@ -68,9 +68,7 @@ def make_trainer(
         pooling=False, future_weight=0.0, optimiser="adamw",
     )  # fmt: skip
     devices, net = mesh.make_mesh(games, batch), make_network(game, config)
-    start = lambda: iteration.start_run(game, net, config)
-    places = mesh.shardings(devices, iteration.run_specs(jax.eval_shape(start)))
-    run = jax.jit(start, out_shardings=places)()
+    run = mesh.laid_out(lambda: iteration.start_run(game, net, config), iteration.run_specs, devices)()
 
     def compiled() -> tuple[list[Any], float]:
         began = time.perf_counter()

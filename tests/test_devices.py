@@ -51,7 +51,8 @@ def test_a_checkpoint_of_eight_devices_goes_on_on_any_number(on_devices):
 
 SMALL = [
     "--env=tictactoe", "--num_envs=16", "--plies_per_iteration=4", "--num_simulations=4", "--channels=16", "--blocks=1",
-    "--replay_capacity=400", "--batch_size=32", "--checkpoint_minutes=0.01", "--rating_games=0", "--no_preflight",
+    "--replay_capacity=400", "--batch_size=32", "--checkpoint_minutes=0.01", "--no_preflight",
+    "--rating_games=8", "--rating_updates=1",
 ]  # fmt: skip
 
 
@@ -108,9 +109,10 @@ def test_two_processes_train_together_and_one_is_lost(tmp_path):
         for process in both:
             process.kill()
     assert saved(run)[-1] == goal
-    # One line for every iteration, and only the first process speaks.
+    # One line for every iteration, each with a match that both played, and only the first process speaks.
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [line["iteration"] for line in lines] == list(range(1, goal + 1))
+    assert all(8 * line["rating_score"] % 0.5 == 0 for line in lines)
     told = [said(tmp_path / f"stdout.{process}") for process in range(2)]
     assert [len(lines) for lines in told] == [3, 0]
 

@@ -95,9 +95,7 @@ def test_the_best_successor_is_the_worst_for_who_moves_there():
 def test_a_generation_fills_the_replay_and_is_learnt():
     net, devices = make_network(GAME, CONFIG), mesh.make_mesh(4000, 64)
     assert devices.size == 2
-    start = lambda: generations.start_run(GAME, net, CONFIG)
-    places = mesh.shardings(devices, generations.run_specs(jax.eval_shape(start)))
-    run = jax.jit(start, out_shardings=places)()
+    run = mesh.laid_out(lambda: generations.start_run(GAME, net, CONFIG), generations.run_specs, devices)()
     play = jax.jit(generations.make_play(GAME, net, CONFIG, devices))
     learn = jax.jit(generations.make_learn(GAME, net, CONFIG, devices))
     losses, rows = [], 0.0

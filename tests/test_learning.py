@@ -28,7 +28,7 @@ ONE = mesh.make_mesh(16, 32, 1)
 def parts():
     game = envs.make(SMALL.env)
     net = make_network(game, SMALL)
-    start = jax.jit(lambda: start_run(game, net, SMALL))
+    start = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, ONE)
     return game, start, jax.jit(make_iteration(game, net, SMALL, ONE))
 
 
@@ -136,7 +136,7 @@ def test_of_othello_the_discs_in_the_end_are_learnt():
     config = dataclasses.replace(SMALL, env=game.name, plies_per_iteration=120, num_simulations=2, future_weight=1.0)
     net = make_network(game, config)
     iterate = jax.jit(make_iteration(game, net, config, ONE))
-    run, _ = iterate(jax.jit(lambda: start_run(game, net, config))(), 0.0)
+    run, _ = iterate(mesh.laid_out(lambda: start_run(game, net, config), run_specs, ONE)(), 0.0)
     index = replay.draw(run.replay, jax.random.key(0), (64,))
     batch = replay.sample(game, run.replay, index, config)
     mine, others = ((np.asarray(batch.future) == seat).sum(-1) for seat in range(2))
@@ -218,7 +218,7 @@ def test_three_players_learn_a_value_for_every_seat():
     config = dataclasses.replace(preset(game, "cpu"), **small, num_envs=16, replay_capacity=400, batch_size=32)
     assert config.resign == 1
     net = make_network(game, config)
-    run = jax.jit(lambda: start_run(game, net, config))()
+    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, ONE)()
     iterate = jax.jit(make_iteration(game, net, config, ONE))
     for _ in range(4):
         run, figures = iterate(run, 0.0)
@@ -444,8 +444,7 @@ def test_devices_share_the_work():
     """On two devices a run plays, learns and counts as on one: every lane goes on, and the weights stay the same."""
     game, devices = envs.make(SMALL.env), mesh.make_mesh(16, 32, 2)
     net = make_network(game, SMALL)
-    start = lambda: start_run(game, net, SMALL)
-    run = jax.jit(start, out_shardings=mesh.shardings(devices, run_specs(jax.eval_shape(start))))()
+    run = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, devices)()
     iterate = jax.jit(make_iteration(game, net, SMALL, devices))
     ended = 0
     for _ in range(6):

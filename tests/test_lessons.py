@@ -89,7 +89,8 @@ def test_few_moves_are_as_frequent_as_many():
 def parts():
     game = envs.make(SMALL.env)
     net, one = make_network(game, SMALL), mesh.make_mesh(16, 32, 1)
-    return game, jax.jit(lambda: start_run(game, net, SMALL)), jax.jit(make_iteration(game, net, SMALL, one)), one
+    start = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, one)
+    return game, start, jax.jit(make_iteration(game, net, SMALL, one)), one
 
 
 def test_searches_begin_as_early_as_they_come_to_an_end(parts):
@@ -108,7 +109,7 @@ def test_searches_begin_as_early_as_they_come_to_an_end(parts):
     )
     game, one = envs.make(config.env), mesh.make_mesh(16, 32, 1)
     net = make_network(game, config)
-    run = jax.jit(lambda: start_run(game, net, config))()
+    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, one)()
     iterate = jax.jit(make_iteration(game, net, config, one))
     proved = []
     for _ in range(20):
@@ -174,8 +175,7 @@ def test_devices_search_below_lanes_of_their_own():
     devices = mesh.make_mesh(16, 32, 2)
     game = envs.make(SMALL.env)
     net = make_network(game, SMALL)
-    run = jax.jit(lambda: start_run(game, net, SMALL))()
-    run = jax.device_put(run, mesh.shardings(devices, run_specs(run)))
+    run = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, devices)()
     iterate = jax.jit(make_iteration(game, net, SMALL, devices))
     for _ in range(4):
         run, figures = iterate(run, 0.0)

@@ -30,7 +30,7 @@ from jax.sharding import PartitionSpec as Spec
 import envs
 from agents import checkpoint, cli, hosts, learner, lines, mesh, models, preflight, replay, tree_search
 from agents.config import Config, preset
-from agents.iteration import make_iteration, start_run
+from agents.iteration import make_iteration, run_specs, start_run
 from agents.lines import Lines
 from agents.network import make_network
 
@@ -61,7 +61,7 @@ def same(a, b) -> bool:
 def parts():
     game, one = envs.make(SMALL.env), mesh.make_mesh(16, 32, 1)
     net = make_network(game, SMALL)
-    start = jax.jit(lambda: start_run(game, net, SMALL))
+    start = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, one)
     return start, jax.jit(make_iteration(game, net, SMALL, one), donate_argnums=0), one
 
 

@@ -1,4 +1,4 @@
-"""Search against positions with a known answer, and our loop against mctx's."""
+"""Search against positions with a known answer, and against visits and values worked out by hand."""
 
 import dataclasses
 
@@ -6,32 +6,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from toys import bandit_game, blank_network, noisy_network, order_game, order_values, three_game, three_values
+from toys import (
+    DEEP,
+    KINDS,
+    bandit_game,
+    blank_network,
+    choose,
+    noisy_network,
+    order_game,
+    order_values,
+    random_positions,
+    stack,
+    three_game,
+    three_values,
+)  # fmt: skip
 
 import envs
-from agents import search as search_lib
-from agents import selection, tree_search
+from agents import tree_search
 from agents.config import Config
-from agents.evaluation import ILLEGAL, make_evaluate
+from agents.evaluation import make_evaluate
 from agents.search import make_search
 from agents.selection import halving_table
-from agents.selfplay import random_action
-
-KINDS = ["gumbel", "puct"]
-# Enough to see every reply to every reply from a late position; values outweigh a prior that knows nothing.
-DEEP = Config(num_simulations=400, gumbel_actions=16, value_scale=1.0, rescale_values=False, c_puct=4.0)
-
-
-def choose(game, net, config, states, **options):
-    """Moves and policies of the search, without noise unless asked for."""
-    count = len(jax.tree.leaves(states)[0])
-    search = jax.jit(make_search(game, net, config, explore=options.get("explore", False)))
-    found = search({}, jax.random.key(options.get("seed", 0)), states, jnp.full(count, 99, jnp.int32))
-    return jax.device_get(found)
-
-
-def stack(states):
-    return jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *jax.device_get(states))
 
 
 def boards(*pictures):
@@ -137,231 +132,11 @@ def test_any_order_of_turns(kind, loop):
     assert (np.sign(found.value) == values.max(1)).mean() > 0.8  # values are means over visits
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loop", ["ours", "mctx"])
-@pytest.mark.parametrize("spec", ["foq:rows=4,cols=5", "tictactoe"])
-def test_never_illegal_and_finished_games_do_no_harm(kind, loop, spec):
-    game = envs.make(spec)
-    states = random_positions(game, 64, game.max_plies)
-    legal = np.asarray(jax.vmap(game.mask)(states))
-    assert legal.any(1).any()
-    assert not legal.any(1).all()
-    config = Config(num_simulations=24, search=kind, search_loop=loop)
-    found = choose(game, noisy_network(game.num_actions), config, states, explore=True)
-    going = legal.any(1)
-    assert legal[np.arange(64), found.action][going].all()
-    assert (found.policy[~legal] == 0).all()
-    assert (found.visits[going][~legal[going]] == 0).all()
-    assert all(np.isfinite(x).all() for x in found)
-    np.testing.assert_allclose(found.policy[going].sum(1), 1, atol=1e-5)
-    assert (np.abs(found.value) <= 1 + 1e-6).all()
-
-
-def random_positions(game, count, spread):
-    """Positions after a random number of random plies, some of them finished."""
-    wait = jnp.arange(count) * spread // count
-
-    @jax.jit
-    def run():
-        states = jax.vmap(lambda _: game.init())(wait)
-
-        def ply(t, states):
-            action = random_action(jax.random.fold_in(jax.random.key(3), t), jax.vmap(game.mask)(states))
-            moved = jax.vmap(game.step)(states, action)
-            pick = lambda new, old: jnp.where((t < wait).reshape(-1, *[1] * (old.ndim - 1)), new, old)
-            return jax.tree.map(pick, moved, states)
-
-        return jax.lax.fori_loop(0, spread, ply, states)
-
-    return run()
-
-
-def random_orders(count):
-    """Positions of `order_game` after 0 to 2 moves, each with an order and a table of its own."""
-    rng, game = np.random.default_rng(2), order_game()
-    order, table = (jnp.asarray(rng.integers(0, 2, (count, n)), jnp.int8) for n in (4, 16))
-    states = jax.vmap(lambda s, o, t: s._replace(order=o, table=t))(random_positions(game, count, 3), order, table)
-    return game, states
-
-
-# With PUCT mctx decides equal scores by lot and ours by order: in tic-tac-toe and the game of `Order`, whose results
-# repeat, such scores are common.
-SAME = [("gumbel", "foq:rows=4,cols=5"), ("gumbel", "tictactoe"), ("gumbel", "order"), ("puct", "foq:rows=4,cols=5")]
-
-
-@pytest.mark.parametrize(("kind", "spec"), SAME)
-@pytest.mark.parametrize("simulations", [7, 32, 100])
-def test_our_loop_answers_as_mctx(kind, spec, simulations):
-    """Same noise, same model: the same policy, and the same move wherever the margin is more than rounding."""
-    if spec == "order":
-        game, states = random_orders(64)
-    else:
-        game = envs.make(spec)
-        states = random_positions(game, 64, game.max_plies * 2 // 3)
-    going = np.asarray(jax.vmap(game.mask)(states)).any(1)
-    net = noisy_network(game.num_actions)
-    config = Config(num_simulations=simulations, search=kind)
-    ours, reference = (
-        choose(game, net, dataclasses.replace(config, search_loop=loop), states, explore=kind == "gumbel")
-        for loop in ("ours", "mctx")
-    )
-    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-4)
-    np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
-    np.testing.assert_array_equal(ours.action[going], reference.action[going])
-    np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
-
-
-OTHERWISE = {
-    "values as they are": {"value_scale": 1.0, "rescale_values": False, "gumbel_actions": 16},
-    "few actions": {"gumbel_actions": 2, "visit_offset": 10.0, "value_scale": 0.5},
-    "puct": {"search": "puct", "c_puct": 4.0},
-}
-
-
-@pytest.mark.parametrize("options", OTHERWISE.values(), ids=OTHERWISE)
-@pytest.mark.parametrize("seed", [1, 2])
-def test_our_loop_answers_as_mctx_with_other_options_and_models(options, seed):
-    game = envs.make("foq:rows=4,cols=5")
-    states = random_positions(game, 64, game.max_plies * 2 // 3)
-    going = np.asarray(jax.vmap(game.mask)(states)).any(1)
-    config = Config(num_simulations=32, **options)
-    ours, reference = (
-        choose(game, noisy_network(20, seed), dataclasses.replace(config, search_loop=loop), states, seed=seed)
-        for loop in ("ours", "mctx")
-    )
-    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-4)
-    np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
-    np.testing.assert_array_equal(ours.action[going], reference.action[going])
-    np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tree", ["dense", "slots"])
-def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, tree):
-    """Noise at the root included; the rules say what is legal."""
-    game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
-    config = Config(num_simulations=60, search=kind, tree=tree)
-    forest, states = search_lib.make_forest(game, net, config), random_positions(game, 32, 6)
-
-    @jax.jit
-    def grow(key):
-        trees = forest.plant({}, key, states, 61)
-        trees = forest.think({}, key, trees, jnp.zeros(32, jnp.int32), True)[2]
-        legal = jax.vmap(jax.vmap(game.mask))(forest.states(trees))
-        return trees, jnp.broadcast_to(forest.codes(trees), trees.logits.shape), legal
-
-    trees, codes, legal = jax.device_get(grow(jax.random.key(0)))
-    lane, node, edge = np.nonzero((trees.child >= 0) | (trees.edge_visits > 0))
-    assert len(lane) == (trees.size - 1).sum() > 1000  # every node but the roots was met along one edge
-    assert (node > 0).sum() > 500
-    assert legal[lane, node, codes[lane, node, edge]].all()
-
-
-def test_a_search_is_traced_once():
-    """Whatever the weights, keys and positions: only shapes may compile anew."""
-    game, traces = envs.make("tictactoe"), []
-    blank = blank_network(9)
-
-    def apply(weights, planes):
-        traces.append(planes.shape)
-        return blank.apply(weights, planes)
-
-    search = jax.jit(make_search(game, dataclasses.replace(blank, apply=apply), Config(), explore=True))
-    met = []
-    for seed in range(3):
-        search({}, jax.random.key(seed), random_positions(game, 4, seed), jnp.full(4, seed))
-        met.append(len(traces))
-    assert met == [met[0]] * 3
-    assert met[0] > 0
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_tree_over_slots_answers_as_the_dense_one(kind):
-    game = envs.make("foq:rows=4,cols=5")
-    assert search_lib.tree_slots(game, Config(tree="slots")) == game.max_legal + 1 < 20
-    states = random_positions(game, 64, 9)
-    legal = np.asarray(jax.vmap(game.mask)(states))
-    going = legal.any(1)
-    packed, dense = (
-        choose(game, noisy_network(20), Config(num_simulations=40, tree=tree, search=kind), states, explore=explore)
-        for tree, explore in (("slots", kind == "gumbel"), ("dense", kind == "gumbel"))
-    )
-    np.testing.assert_allclose(packed.policy[going], dense.policy[going], atol=1e-5)
-    np.testing.assert_array_equal(packed.visits[going], dense.visits[going])
-    np.testing.assert_array_equal(packed.action[going], dense.action[going])
-    np.testing.assert_allclose(packed.qvalues[going], dense.qvalues[going], atol=1e-5)
-    np.testing.assert_allclose(packed.value[going], dense.value[going], atol=1e-5)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tree", ["dense", "slots"])
-def test_both_forms_of_writes_grow_the_same_trees(kind, tree):
-    game = envs.make("foq:rows=4,cols=5")
-    states = random_positions(game, 48, game.max_plies)
-    scattered, selected = (
-        choose(
-            game,
-            noisy_network(20),
-            Config(num_simulations=40, search=kind, tree=tree, proofs=True, tree_writes=form),
-            states,
-            explore=True,
-        )
-        for form in ("scatter", "one_hot")
-    )
-    for name, values in scattered._asdict().items():
-        np.testing.assert_allclose(getattr(selected, name), values, atol=1e-6, err_msg=name)
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_answers_have_their_types_whatever_those_of_the_network(dtype):
-    """And the same values as with a network in float32 whose outputs are just as coarse."""
-    game = envs.make("foq:rows=4,cols=5")
-    states = random_positions(game, 32, 9)
-    net = noisy_network(20)
-
-    def coarse(finally_as):
-        apply = lambda w, planes: tuple(x.astype(dtype).astype(finally_as) for x in net.apply(w, planes))
-        return choose(game, dataclasses.replace(net, apply=apply), Config(num_simulations=24), states, explore=True)
-
-    found, reference = coarse(dtype), coarse("float32")
-    whole = ("action", "visits")
-    for name, values in found._asdict().items():
-        assert values.dtype == (np.int32 if name in whole else np.float32), name
-        np.testing.assert_allclose(values, getattr(reference, name), atol=1e-6, err_msg=name)
-
-
-def test_a_tree_with_room_for_many_nodes_counts_in_wider_numbers():
-    """Children are numbered in 16 bits as long as they can be."""
-    leaf = tree_search.Leaf(jnp.zeros((1, 2)), jnp.zeros((1, 2)), jnp.zeros(1, jnp.int8), jnp.zeros(1, bool))
-    for room, dtype in ((2**15 - 1, jnp.int16), (2**15, jnp.int32)):
-        tree = tree_search.plant(leaf, {}, room)
-        assert tree.child.dtype == tree.edge_visits.dtype == dtype
-
-
-def test_slots_are_the_default_where_few_of_many_actions_are_legal():
-    game = envs.make("evopawness")
-    assert search_lib.tree_slots(game, Config()) == game.max_legal + 1
-    assert search_lib.tree_slots(game, Config(tree="dense")) is None
-    assert search_lib.tree_slots(envs.make("foq"), Config()) is None
-
-
 def test_what_needs_two_players_is_refused_with_three():
     game = envs.make("foq_multi")
     for options, named in (({"search_loop": "mctx"}, "--search_loop=mctx"), ({"proofs": True}, "--proofs")):
         with pytest.raises(ValueError, match=f"{named}.*two players.*has 3"):
             make_search(game, blank_network(game.num_actions), Config(**options), explore=False)
-
-
-def test_what_mctx_cannot_do_is_refused_by_name():
-    game = envs.make("foq:rows=4,cols=5")
-    for options, named in (
-        ({"tree": "slots"}, "--tree=slots"),
-        ({"proofs": True}, "--proofs"),
-        ({"tree_writes": "one_hot"}, "--tree_writes=one_hot"),
-        ({"search": "puct", "rescale_values": False}, "--no_rescale_values"),
-    ):
-        with pytest.raises(ValueError, match=named):
-            make_search(game, blank_network(20), Config(search_loop="mctx", **options), explore=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -449,163 +224,6 @@ def test_a_bandit_by_hand():
     assert found.action[0] == 3
     # The root's own estimate, 0, counts as one visit.
     assert found.value[0] == pytest.approx((-0.5 + 3 * 0.3 - 0.2 + 3 * 0.9) / 9)
-
-
-@pytest.fixture(scope="module")
-def solved(golden):
-    """Every unfinished position of tic-tac-toe, the moves that keep its value, and that value for the mover."""
-    lines = [p for p in golden("tictactoe_solved.jsonl.gz") if not p["terminal"]]
-    right = np.zeros((len(lines), 9), bool)
-    for i, p in enumerate(lines):
-        right[i, p["optimal"]] = True
-    game = envs.make("tictactoe")
-    states = [game.from_record({k: p[k] for k in ("board", "to_move")}) for p in lines]
-    # The table's values are the mover's own.
-    return stack(states), right, np.array([p["value"] for p in lines])
-
-
-def table_network(states, values):
-    """A network that looks its value up, by the board as the mover sees it, and has no prior."""
-    game = envs.make("tictactoe")
-    power = jnp.asarray(3 ** np.arange(9))
-    code = lambda planes: ((planes[..., 0] + 2 * planes[..., 1]).reshape(len(planes), 9).astype(jnp.int32) * power).sum(
-        -1
-    )
-    table = jnp.zeros(3**9).at[code(jax.vmap(game.observe)(states))].set(jnp.asarray(values, jnp.float32))
-    net = blank_network(9)
-    return dataclasses.replace(net, apply=lambda w, planes: (jnp.zeros((len(planes), 9)), table[code(planes)]))
-
-
-def test_perfect_values_give_perfect_play_from_every_position(solved):
-    """Gumbel search that sees each move once, and PUCT with simulations enough for its means."""
-    states, right, values = solved
-    game, net = envs.make("tictactoe"), table_network(states, values)
-    empty = (np.asarray(states.board).reshape(len(right), 9) == 0).sum(1)
-    for moves in range(1, 10):
-        here = empty == moves
-        some = jax.tree.map(lambda x, here=here: x[here], states)
-        found = choose(game, net, dataclasses.replace(DEEP, num_simulations=moves), some)
-        assert right[here][np.arange(here.sum()), found.action].all()
-    found = choose(game, net, dataclasses.replace(DEEP, search="puct", c_puct=1.25), states)
-    assert right[np.arange(len(right)), found.action].all()
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_proofs_play_perfectly_with_a_network_that_is_wrong(kind, solved):
-    """Where the rest of the game fits into the search: up to five empty cells, which is at most 326 positions."""
-    states, right, values = solved
-    few = (np.asarray(states.board).reshape(len(right), 9) == 0).sum(1) <= 5
-    assert few.sum() > 2000
-    states, right, values = jax.tree.map(lambda x: x[few], states), right[few], values[few]
-    wrong = table_network(states, -values)
-    config = Config(num_simulations=400, search=kind, gumbel_actions=16, proofs=True)
-    found = choose(envs.make("tictactoe"), wrong, config, states)
-    assert right[np.arange(len(right)), found.action].all()
-    np.testing.assert_array_equal(found.value, values)
-    without = choose(
-        envs.make("tictactoe"), wrong, dataclasses.replace(config, proofs=False, num_simulations=32), states
-    )
-    assert right[np.arange(len(right)), without.action].mean() < 0.95  # the network is really wrong
-
-
-def corridors(game, mine, other, to_move):
-    """A position in which each queen stands at the end of a corridor of so many free squares, the mover's first."""
-    lengths = (mine, other) if to_move == 0 else (other, mine)
-    free = {9 * row + 1 + i for row, length in zip((0, 7), lengths, strict=True) for i in range(length)}
-    ripped = sorted(set(range(72)) - free)
-    record = {"variant": "foq", "rows": 8, "cols": 9, "ripped": ripped, "queens": [0, 63], "to_move": to_move}
-    return game.from_record(record)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_proofs_know_what_the_theory_of_the_game_does(kind):
-    """Who has more squares to walk to wins, and only if he takes one at a time: seven plies and more before the end,
-    after sixteen simulations with a network that knows nothing."""
-    game = envs.make("foq")
-    states = stack([corridors(game, *lengths, mover) for lengths in ((6, 5), (5, 5)) for mover in (0, 1)])
-    config = Config(num_simulations=16, search=kind, gumbel_actions=16, proofs=True)
-    found = choose(game, blank_network(72), config, states)
-    assert found.action[:2].tolist() == [1, 64]
-    assert found.value.tolist() == [1, 1, -1, -1]
-    without = choose(game, blank_network(72), dataclasses.replace(config, proofs=False), states)
-    assert (np.abs(without.value) < 1).all()
-
-
-def after(game, *actions):
-    """A batch of the one position that these moves lead to."""
-    state = game.init()
-    for action in actions:
-        state = game.step(state, action)
-    return jax.tree.map(lambda x: jnp.asarray(x)[None], state)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_proofs_see_a_win_in_one_that_is_not_even_looked_at(kind):
-    """Four in a row at the far end of the board, which five simulations of a network that knows nothing never reach."""
-    game = envs.make("gomoku:size=9")
-    config = Config(num_simulations=5, search=kind, gumbel_actions=5, proofs=True)
-    states = after(game, 73, 0, 74, 2, 75, 4, 76, 6)  # X on the last line from its second point on
-    found = choose(game, blank_network(81), config, states)
-    assert found.visits[0, [72, 77]].sum() == 0
-    assert found.action[0] in (72, 77)
-    assert found.value[0] == 1
-    np.testing.assert_allclose(found.policy[0, [72, 77]], 0.5)  # nothing tells the two wins apart
-    blind = choose(game, blank_network(81), dataclasses.replace(config, proofs=False), states)
-    assert blind.action[0] not in (72, 77)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_proofs_see_that_a_move_lets_the_other_side_win_at_once(kind):
-    """Three in a row at the bottom of Connect Four: all moves but the one beside them lose, as a look at each shows."""
-    game = envs.make("connect_four")
-    config = Config(num_simulations=7, search=kind, gumbel_actions=7, proofs=True)
-    found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
-    assert found.action[0] == 3
-    assert found.policy[0, found.visits[0] == 1].max() == 0  # what was looked at once is known to lose
-    assert found.policy[0, 3] >= 0.25
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_policy_is_taught_over_moves_that_may_still_be_best(kind):
-    """After three simulations three moves are known to lose and nothing of the others."""
-    config = Config(num_simulations=3, search=kind, gumbel_actions=7, proofs=True)
-    game = envs.make("connect_four")
-    found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
-    assert found.visits[0].tolist() == [1, 1, 1, 0, 0, 0, 0]
-    np.testing.assert_allclose(found.policy[0], [0, 0, 0, 0.25, 0.25, 0.25, 0.25], atol=1e-6)
-    assert found.action[0] == 3
-
-
-def test_contenders():
-    """Rows: a draw beside an open move; a win beside an open move; all lost; a loss and two open moves; a draw as the
-    best there is; a draw at least, beside the place of a move that is not there."""
-    low = [[0, -1, -1], [1, -1, -1], [-1, -1, -1], [-1, -1, -1], [0, 0, -1], [-1, 0, -1]]
-    high = [[0, 1, -1], [1, 1, -1], [-1, -1, -1], [-1, 1, 1], [0, 0, -1], [-1, 1, 1]]
-    left = [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1]]
-    logits = jnp.zeros((6, 3)).at[5, 0].set(ILLEGAL)
-    zeros = jnp.zeros(6)
-    edges = tree_search.Edges(
-        logits, jnp.ones((6, 3), jnp.int32), jnp.full((6, 3), 0.5), zeros, zeros, jnp.full(6, 4),
-        jnp.array(low, jnp.int8), jnp.array(high, jnp.int8),
-    )  # fmt: skip
-    found = selection.contenders(edges)
-    np.testing.assert_array_equal(selection.legal(found), np.array(left, bool))
-    np.testing.assert_array_equal(found.q[0], [0, 0.5, -1])
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_game_is_searched_alike_whatever_its_neighbours(kind):
-    game = envs.make("foq:rows=4,cols=5")
-    states = random_positions(game, 32, 8)
-    config, net = Config(num_simulations=40, search=kind), noisy_network(20)
-    together = choose(game, net, config, states)
-    order = np.random.default_rng(0).permutation(32)
-    shuffled = choose(game, net, config, jax.tree.map(lambda x: x[order], states))
-    alone = [choose(game, net, config, jax.tree.map(lambda x, i=i: x[i : i + 1], states)) for i in (3, 20)]
-    for name in ("action", "visits", "policy", "value", "qvalues"):
-        np.testing.assert_allclose(getattr(shuffled, name), getattr(together, name)[order], atol=1e-6)
-        for one, i in zip(alone, (3, 20), strict=True):
-            np.testing.assert_allclose(getattr(one, name)[0], getattr(together, name)[i], atol=1e-6)
 
 
 def test_leaves_through_symmetries():

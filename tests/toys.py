@@ -1,15 +1,24 @@
-"""Small models with known answers for the tests of search."""
+"""Small models with known answers, and a search of many positions at once, for the tests of search."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agents.config import Config
 from agents.network import Network
+from agents.search import make_search
+from agents.selfplay import random_action
 from envs.game import Array, Game, forfeit_rewards
 
+KINDS = ["gumbel", "puct"]
+
+
+# Enough to see every reply to every reply from a late position; values outweigh a prior that knows nothing.
+DEEP = Config(num_simulations=400, gumbel_actions=16, value_scale=1.0, rescale_values=False, c_puct=4.0)
 PLIES = 4
 
 
@@ -136,3 +145,34 @@ def noisy_network(num_actions: int, seed: int = 0) -> Network:
         return 2 * hidden[:, :-1], jnp.tanh(hidden[:, -1])
 
     return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
+
+
+def choose(game, net, config, states, explore=False, seed=0):
+    """What the search finds in each of the positions, without noise unless asked for."""
+    count = len(jax.tree.leaves(states)[0])
+    search = jax.jit(make_search(game, net, config, explore=explore))
+    return jax.device_get(search({}, jax.random.key(seed), states, jnp.full(count, 99, jnp.int32)))
+
+
+def stack(states):
+    """Single positions as a batch."""
+    return jax.tree.map(lambda *x: jnp.asarray(np.stack(x)), *jax.device_get(states))
+
+
+def random_positions(game, count, spread):
+    """Positions after a random number of random plies, some of them finished."""
+    wait = jnp.arange(count) * spread // count
+
+    @jax.jit
+    def run():
+        states = jax.vmap(lambda _: game.init())(wait)
+
+        def ply(t, states):
+            action = random_action(jax.random.fold_in(jax.random.key(3), t), jax.vmap(game.mask)(states))
+            moved = jax.vmap(game.step)(states, action)
+            pick = lambda new, old: jnp.where((t < wait).reshape(-1, *[1] * (old.ndim - 1)), new, old)
+            return jax.tree.map(pick, moved, states)
+
+        return jax.lax.fori_loop(0, spread, ply, states)
+
+    return run()

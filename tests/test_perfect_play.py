@@ -1,0 +1,156 @@
+"""Perfect play: with a network that knows the values, and by proofs with one that does not."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import DEEP, KINDS, blank_network, choose, stack
+
+import envs
+from agents import selection, tree_search
+from agents.config import Config
+from agents.evaluation import ILLEGAL
+
+
+@pytest.fixture(scope="module")
+def solved(golden):
+    """Every unfinished position of tic-tac-toe, the moves that keep its value, and that value for the mover."""
+    lines = [p for p in golden("tictactoe_solved.jsonl.gz") if not p["terminal"]]
+    right = np.zeros((len(lines), 9), bool)
+    for i, p in enumerate(lines):
+        right[i, p["optimal"]] = True
+    game = envs.make("tictactoe")
+    states = [game.from_record({k: p[k] for k in ("board", "to_move")}) for p in lines]
+    # The table's values are the mover's own.
+    return stack(states), right, np.array([p["value"] for p in lines])
+
+
+def table_network(states, values):
+    """A network that looks its value up, by the board as the mover sees it, and has no prior."""
+    game = envs.make("tictactoe")
+    power = jnp.asarray(3 ** np.arange(9))
+    code = lambda planes: ((planes[..., 0] + 2 * planes[..., 1]).reshape(len(planes), 9).astype(jnp.int32) * power).sum(
+        -1
+    )
+    table = jnp.zeros(3**9).at[code(jax.vmap(game.observe)(states))].set(jnp.asarray(values, jnp.float32))
+    net = blank_network(9)
+    return dataclasses.replace(net, apply=lambda w, planes: (jnp.zeros((len(planes), 9)), table[code(planes)]))
+
+
+def test_perfect_values_give_perfect_play_from_every_position(solved):
+    """Gumbel search that sees each move once, and PUCT with simulations enough for its means."""
+    states, right, values = solved
+    game, net = envs.make("tictactoe"), table_network(states, values)
+    empty = (np.asarray(states.board).reshape(len(right), 9) == 0).sum(1)
+    for moves in range(1, 10):
+        here = empty == moves
+        some = jax.tree.map(lambda x, here=here: x[here], states)
+        found = choose(game, net, dataclasses.replace(DEEP, num_simulations=moves), some)
+        assert right[here][np.arange(here.sum()), found.action].all()
+    found = choose(game, net, dataclasses.replace(DEEP, search="puct", c_puct=1.25), states)
+    assert right[np.arange(len(right)), found.action].all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_play_perfectly_with_a_network_that_is_wrong(kind, solved):
+    """Where the rest of the game fits into the search: up to five empty cells, which is at most 326 positions."""
+    states, right, values = solved
+    few = (np.asarray(states.board).reshape(len(right), 9) == 0).sum(1) <= 5
+    assert few.sum() > 2000
+    states, right, values = jax.tree.map(lambda x: x[few], states), right[few], values[few]
+    wrong = table_network(states, -values)
+    config = Config(num_simulations=400, search=kind, gumbel_actions=16, proofs=True)
+    found = choose(envs.make("tictactoe"), wrong, config, states)
+    assert right[np.arange(len(right)), found.action].all()
+    np.testing.assert_array_equal(found.value, values)
+    without = choose(
+        envs.make("tictactoe"), wrong, dataclasses.replace(config, proofs=False, num_simulations=32), states
+    )
+    assert right[np.arange(len(right)), without.action].mean() < 0.95  # the network is really wrong
+
+
+def corridors(game, mine, other, to_move):
+    """A position in which each queen stands at the end of a corridor of so many free squares, the mover's first."""
+    lengths = (mine, other) if to_move == 0 else (other, mine)
+    free = {9 * row + 1 + i for row, length in zip((0, 7), lengths, strict=True) for i in range(length)}
+    ripped = sorted(set(range(72)) - free)
+    record = {"variant": "foq", "rows": 8, "cols": 9, "ripped": ripped, "queens": [0, 63], "to_move": to_move}
+    return game.from_record(record)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_know_what_the_theory_of_the_game_does(kind):
+    """Who has more squares to walk to wins, and only if he takes one at a time: seven plies and more before the end,
+    after sixteen simulations with a network that knows nothing."""
+    game = envs.make("foq")
+    states = stack([corridors(game, *lengths, mover) for lengths in ((6, 5), (5, 5)) for mover in (0, 1)])
+    config = Config(num_simulations=16, search=kind, gumbel_actions=16, proofs=True)
+    found = choose(game, blank_network(72), config, states)
+    assert found.action[:2].tolist() == [1, 64]
+    assert found.value.tolist() == [1, 1, -1, -1]
+    without = choose(game, blank_network(72), dataclasses.replace(config, proofs=False), states)
+    assert (np.abs(without.value) < 1).all()
+
+
+def after(game, *actions):
+    """A batch of the one position that these moves lead to."""
+    state = game.init()
+    for action in actions:
+        state = game.step(state, action)
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], state)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_see_a_win_in_one_that_is_not_even_looked_at(kind):
+    """Four in a row at the far end of the board, which five simulations of a network that knows nothing never reach."""
+    game = envs.make("gomoku:size=9")
+    config = Config(num_simulations=5, search=kind, gumbel_actions=5, proofs=True)
+    states = after(game, 73, 0, 74, 2, 75, 4, 76, 6)  # X on the last line from its second point on
+    found = choose(game, blank_network(81), config, states)
+    assert found.visits[0, [72, 77]].sum() == 0
+    assert found.action[0] in (72, 77)
+    assert found.value[0] == 1
+    np.testing.assert_allclose(found.policy[0, [72, 77]], 0.5)  # nothing tells the two wins apart
+    blind = choose(game, blank_network(81), dataclasses.replace(config, proofs=False), states)
+    assert blind.action[0] not in (72, 77)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_proofs_see_that_a_move_lets_the_other_side_win_at_once(kind):
+    """Three in a row at the bottom of Connect Four: all moves but the one beside them lose, as a look at each shows."""
+    game = envs.make("connect_four")
+    config = Config(num_simulations=7, search=kind, gumbel_actions=7, proofs=True)
+    found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
+    assert found.action[0] == 3
+    assert found.policy[0, found.visits[0] == 1].max() == 0  # what was looked at once is known to lose
+    assert found.policy[0, 3] >= 0.25
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_policy_is_taught_over_moves_that_may_still_be_best(kind):
+    """After three simulations three moves are known to lose and nothing of the others."""
+    config = Config(num_simulations=3, search=kind, gumbel_actions=7, proofs=True)
+    game = envs.make("connect_four")
+    found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
+    assert found.visits[0].tolist() == [1, 1, 1, 0, 0, 0, 0]
+    np.testing.assert_allclose(found.policy[0], [0, 0, 0, 0.25, 0.25, 0.25, 0.25], atol=1e-6)
+    assert found.action[0] == 3
+
+
+def test_contenders():
+    """Rows: a draw beside an open move; a win beside an open move; all lost; a loss and two open moves; a draw as the
+    best there is; a draw at least, beside the place of a move that is not there."""
+    low = [[0, -1, -1], [1, -1, -1], [-1, -1, -1], [-1, -1, -1], [0, 0, -1], [-1, 0, -1]]
+    high = [[0, 1, -1], [1, 1, -1], [-1, -1, -1], [-1, 1, 1], [0, 0, -1], [-1, 1, 1]]
+    left = [[1, 1, 0], [1, 0, 0], [1, 1, 1], [0, 1, 1], [1, 1, 0], [0, 1, 1]]
+    logits = jnp.zeros((6, 3)).at[5, 0].set(ILLEGAL)
+    zeros = jnp.zeros(6)
+    edges = tree_search.Edges(
+        logits, jnp.ones((6, 3), jnp.int32), jnp.full((6, 3), 0.5), zeros, zeros, jnp.full(6, 4),
+        jnp.array(low, jnp.int8), jnp.array(high, jnp.int8),
+    )  # fmt: skip
+    found = selection.contenders(edges)
+    np.testing.assert_array_equal(selection.legal(found), np.array(left, bool))
+    np.testing.assert_array_equal(found.q[0], [0, 0.5, -1])

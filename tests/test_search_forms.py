@@ -1,0 +1,231 @@
+"""One search in many forms: our loop and mctx's, trees over codes and over slots, both forms of writes, any batch."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from toys import KINDS, blank_network, choose, noisy_network, order_game, random_positions
+
+import envs
+from agents import search as search_lib
+from agents import tree_search
+from agents.config import Config
+from agents.search import make_search
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loop", ["ours", "mctx"])
+@pytest.mark.parametrize("spec", ["foq:rows=4,cols=5", "tictactoe"])
+def test_never_illegal_and_finished_games_do_no_harm(kind, loop, spec):
+    game = envs.make(spec)
+    states = random_positions(game, 64, game.max_plies)
+    legal = np.asarray(jax.vmap(game.mask)(states))
+    assert legal.any(1).any()
+    assert not legal.any(1).all()
+    config = Config(num_simulations=24, search=kind, search_loop=loop)
+    found = choose(game, noisy_network(game.num_actions), config, states, explore=True)
+    going = legal.any(1)
+    assert legal[np.arange(64), found.action][going].all()
+    assert (found.policy[~legal] == 0).all()
+    assert (found.visits[going][~legal[going]] == 0).all()
+    assert all(np.isfinite(x).all() for x in found)
+    np.testing.assert_allclose(found.policy[going].sum(1), 1, atol=1e-5)
+    assert (np.abs(found.value) <= 1 + 1e-6).all()
+
+
+def random_orders(count):
+    """Positions of `order_game` after 0 to 2 moves, each with an order and a table of its own."""
+    rng, game = np.random.default_rng(2), order_game()
+    order, table = (jnp.asarray(rng.integers(0, 2, (count, n)), jnp.int8) for n in (4, 16))
+    states = jax.vmap(lambda s, o, t: s._replace(order=o, table=t))(random_positions(game, count, 3), order, table)
+    return game, states
+
+
+# With PUCT mctx decides equal scores by lot and ours by order: in tic-tac-toe and the game of `Order`, whose results
+# repeat, such scores are common.
+SAME = [("gumbel", "foq:rows=4,cols=5"), ("gumbel", "tictactoe"), ("gumbel", "order"), ("puct", "foq:rows=4,cols=5")]
+
+
+@pytest.mark.parametrize(("kind", "spec"), SAME)
+@pytest.mark.parametrize("simulations", [7, 32, 100])
+def test_our_loop_answers_as_mctx(kind, spec, simulations):
+    """Same noise, same model: the same policy, and the same move wherever the margin is more than rounding."""
+    if spec == "order":
+        game, states = random_orders(64)
+    else:
+        game = envs.make(spec)
+        states = random_positions(game, 64, game.max_plies * 2 // 3)
+    going = np.asarray(jax.vmap(game.mask)(states)).any(1)
+    net = noisy_network(game.num_actions)
+    config = Config(num_simulations=simulations, search=kind)
+    ours, reference = (
+        choose(game, net, dataclasses.replace(config, search_loop=loop), states, explore=kind == "gumbel")
+        for loop in ("ours", "mctx")
+    )
+    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-4)
+    np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
+    np.testing.assert_array_equal(ours.action[going], reference.action[going])
+    np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
+
+
+OTHERWISE = {
+    "values as they are": {"value_scale": 1.0, "rescale_values": False, "gumbel_actions": 16},
+    "few actions": {"gumbel_actions": 2, "visit_offset": 10.0, "value_scale": 0.5},
+    "puct": {"search": "puct", "c_puct": 4.0},
+}
+
+
+@pytest.mark.parametrize("options", OTHERWISE.values(), ids=OTHERWISE)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_our_loop_answers_as_mctx_with_other_options_and_models(options, seed):
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 64, game.max_plies * 2 // 3)
+    going = np.asarray(jax.vmap(game.mask)(states)).any(1)
+    config = Config(num_simulations=32, **options)
+    ours, reference = (
+        choose(game, noisy_network(20, seed), dataclasses.replace(config, search_loop=loop), states, seed=seed)
+        for loop in ("ours", "mctx")
+    )
+    np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-4)
+    np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
+    np.testing.assert_array_equal(ours.action[going], reference.action[going])
+    np.testing.assert_allclose(ours.value[going], reference.value[going], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tree", ["dense", "slots"])
+def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, tree):
+    """Noise at the root included; the rules say what is legal."""
+    game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
+    config = Config(num_simulations=60, search=kind, tree=tree)
+    forest, states = search_lib.make_forest(game, net, config), random_positions(game, 32, 6)
+
+    @jax.jit
+    def grow(key):
+        trees = forest.plant({}, key, states, 61)
+        trees = forest.think({}, key, trees, jnp.zeros(32, jnp.int32), True)[2]
+        legal = jax.vmap(jax.vmap(game.mask))(forest.states(trees))
+        return trees, jnp.broadcast_to(forest.codes(trees), trees.logits.shape), legal
+
+    trees, codes, legal = jax.device_get(grow(jax.random.key(0)))
+    lane, node, edge = np.nonzero((trees.child >= 0) | (trees.edge_visits > 0))
+    assert len(lane) == (trees.size - 1).sum() > 1000  # every node but the roots was met along one edge
+    assert (node > 0).sum() > 500
+    assert legal[lane, node, codes[lane, node, edge]].all()
+
+
+def test_a_search_is_traced_once():
+    """Whatever the weights, keys and positions: only shapes may compile anew."""
+    game, traces = envs.make("tictactoe"), []
+    blank = blank_network(9)
+
+    def apply(weights, planes):
+        traces.append(planes.shape)
+        return blank.apply(weights, planes)
+
+    search = jax.jit(make_search(game, dataclasses.replace(blank, apply=apply), Config(), explore=True))
+    met = []
+    for seed in range(3):
+        search({}, jax.random.key(seed), random_positions(game, 4, seed), jnp.full(4, seed))
+        met.append(len(traces))
+    assert met == [met[0]] * 3
+    assert met[0] > 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_over_slots_answers_as_the_dense_one(kind):
+    game = envs.make("foq:rows=4,cols=5")
+    assert search_lib.tree_slots(game, Config(tree="slots")) == game.max_legal + 1 < 20
+    states = random_positions(game, 64, 9)
+    legal = np.asarray(jax.vmap(game.mask)(states))
+    going = legal.any(1)
+    packed, dense = (
+        choose(game, noisy_network(20), Config(num_simulations=40, tree=tree, search=kind), states, explore=explore)
+        for tree, explore in (("slots", kind == "gumbel"), ("dense", kind == "gumbel"))
+    )
+    np.testing.assert_allclose(packed.policy[going], dense.policy[going], atol=1e-5)
+    np.testing.assert_array_equal(packed.visits[going], dense.visits[going])
+    np.testing.assert_array_equal(packed.action[going], dense.action[going])
+    np.testing.assert_allclose(packed.qvalues[going], dense.qvalues[going], atol=1e-5)
+    np.testing.assert_allclose(packed.value[going], dense.value[going], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("tree", ["dense", "slots"])
+def test_both_forms_of_writes_grow_the_same_trees(kind, tree):
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 48, game.max_plies)
+    scattered, selected = (
+        choose(
+            game,
+            noisy_network(20),
+            Config(num_simulations=40, search=kind, tree=tree, proofs=True, tree_writes=form),
+            states,
+            explore=True,
+        )
+        for form in ("scatter", "one_hot")
+    )
+    for name, values in scattered._asdict().items():
+        np.testing.assert_allclose(getattr(selected, name), values, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_answers_have_their_types_whatever_those_of_the_network(dtype):
+    """And the same values as with a network in float32 whose outputs are just as coarse."""
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 32, 9)
+    net = noisy_network(20)
+
+    def coarse(finally_as):
+        apply = lambda w, planes: tuple(x.astype(dtype).astype(finally_as) for x in net.apply(w, planes))
+        return choose(game, dataclasses.replace(net, apply=apply), Config(num_simulations=24), states, explore=True)
+
+    found, reference = coarse(dtype), coarse("float32")
+    whole = ("action", "visits")
+    for name, values in found._asdict().items():
+        assert values.dtype == (np.int32 if name in whole else np.float32), name
+        np.testing.assert_allclose(values, getattr(reference, name), atol=1e-6, err_msg=name)
+
+
+def test_a_tree_with_room_for_many_nodes_counts_in_wider_numbers():
+    """Children are numbered in 16 bits as long as they can be."""
+    leaf = tree_search.Leaf(jnp.zeros((1, 2)), jnp.zeros((1, 2)), jnp.zeros(1, jnp.int8), jnp.zeros(1, bool))
+    for room, dtype in ((2**15 - 1, jnp.int16), (2**15, jnp.int32)):
+        tree = tree_search.plant(leaf, {}, room)
+        assert tree.child.dtype == tree.edge_visits.dtype == dtype
+
+
+def test_slots_are_the_default_where_few_of_many_actions_are_legal():
+    game = envs.make("evopawness")
+    assert search_lib.tree_slots(game, Config()) == game.max_legal + 1
+    assert search_lib.tree_slots(game, Config(tree="dense")) is None
+    assert search_lib.tree_slots(envs.make("foq"), Config()) is None
+
+
+def test_what_mctx_cannot_do_is_refused_by_name():
+    game = envs.make("foq:rows=4,cols=5")
+    for options, named in (
+        ({"tree": "slots"}, "--tree=slots"),
+        ({"proofs": True}, "--proofs"),
+        ({"tree_writes": "one_hot"}, "--tree_writes=one_hot"),
+        ({"search": "puct", "rescale_values": False}, "--no_rescale_values"),
+    ):
+        with pytest.raises(ValueError, match=named):
+            make_search(game, blank_network(20), Config(search_loop="mctx", **options), explore=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_game_is_searched_alike_whatever_its_neighbours(kind):
+    game = envs.make("foq:rows=4,cols=5")
+    states = random_positions(game, 32, 8)
+    config, net = Config(num_simulations=40, search=kind), noisy_network(20)
+    together = choose(game, net, config, states)
+    order = np.random.default_rng(0).permutation(32)
+    shuffled = choose(game, net, config, jax.tree.map(lambda x: x[order], states))
+    alone = [choose(game, net, config, jax.tree.map(lambda x, i=i: x[i : i + 1], states)) for i in (3, 20)]
+    for name in ("action", "visits", "policy", "value", "qvalues"):
+        np.testing.assert_allclose(getattr(shuffled, name), getattr(together, name)[order], atol=1e-6)
+        for one, i in zip(alone, (3, 20), strict=True):
+            np.testing.assert_allclose(getattr(one, name)[0], getattr(together, name)[i], atol=1e-6)
