@@ -49,7 +49,7 @@ def test_perfect_values_give_perfect_play_from_every_position(solved):
         some = jax.tree.map(lambda x, here=here: x[here], states)
         found = choose(game, net, dataclasses.replace(DEEP, num_simulations=moves), some)
         assert right[here][np.arange(here.sum()), found.action].all()
-    found = choose(game, net, dataclasses.replace(DEEP, search="puct", c_puct=1.25), states)
+    found = choose(game, net, dataclasses.replace(DEEP, search="puct", c_puct=1.25, num_simulations=200), states)
     assert right[np.arange(len(right)), found.action].all()
 
 
@@ -61,13 +61,12 @@ def test_proofs_play_perfectly_with_a_network_that_is_wrong(kind, solved):
     assert few.sum() > 2000
     states, right, values = jax.tree.map(lambda x: x[few], states), right[few], values[few]
     wrong = table_network(states, -values)
-    config = Config(num_simulations=400, search=kind, gumbel_actions=16, proofs=True)
+    config = Config(num_simulations=330, search=kind, gumbel_actions=16, proofs=True)
     found = choose(envs.make("tictactoe"), wrong, config, states)
     assert right[np.arange(len(right)), found.action].all()
     np.testing.assert_array_equal(found.value, values)
-    without = choose(
-        envs.make("tictactoe"), wrong, dataclasses.replace(config, proofs=False, num_simulations=32), states
-    )
+    shallow = dataclasses.replace(config, proofs=False, num_simulations=8)
+    without = choose(envs.make("tictactoe"), wrong, shallow, states)
     assert right[np.arange(len(right)), without.action].mean() < 0.95  # the network is really wrong
 
 
