@@ -34,7 +34,7 @@ from envs import check
 
 
 class Stop:
-    """Asks the loop to end after the iteration under way; a second signal ends the program at once."""
+    """Asks the loop to end after the iteration or in the match under way; a second signal ends the program at once."""
 
     def __init__(self, report: Report):
         self.asked = False
@@ -158,7 +158,7 @@ def train_in(
         report.say(f"another budget: {progress:.0%} of it is used, and the learning rate goes on from there")
     built = False
     try:
-        programs = build(game, net, config, devices, report)
+        programs = build(game, net, config, devices, report, stop)
         built = True
         if hosts.first():
             checkpoint.forget_later(folder, iteration)
@@ -236,7 +236,7 @@ class Outlets:
     rehearsal: Rehearsal
 
 
-def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report) -> Programs:
+def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, stop: Stop) -> Programs:
     """The parts of a run, once it is known that the memory is enough."""
     began = time.monotonic()
     parts = recipe.system(config)
@@ -252,7 +252,7 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     row = replay.row_bytes(shapes.replay.rows)
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
-    rate = make_rating(game, config) if config.rating_games else None
+    rate = make_rating(game, config, lambda: stop.asked) if config.rating_games else None
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
 
@@ -317,6 +317,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
     if programs.rate is not None and due(config, run, rating) and not asked:  # see below
         report.phase("match")
         run, rating = programs.rate(run, rating)
+        _, asked = agreed(0, outlets.stop.asked)
     while progress < 1 and not asked:
         run, ended, figures = iterate(programs, config, run, progress, report)
         elapsed, asked = agreed(time.monotonic() - began, outlets.stop.asked)
@@ -327,12 +328,12 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
             "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
-        # A match may last longer than the notice that a machine is taken away. Whoever goes on plays it first: it
-        # follows from the run as it was saved.
+        # A match may last longer than the notice that a machine is taken away, so it is left out or broken off. Whoever
+        # goes on plays it first: it follows from the run as it was saved.
         if programs.rate is not None and due(config, run, rating) and not asked:
             report.phase("match")
             run, rating = programs.rate(run, rating)
-            _, asked = agreed(elapsed, outlets.stop.asked)  # no iteration more where it was during the match
+            _, asked = agreed(elapsed, outlets.stop.asked)
         saver.poll()
         ended = hosts.whole(ended)
         told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import numpy as np
 
 from agents import arena, hosts, mesh
 from agents.config import Config
@@ -28,30 +30,49 @@ class Rating:
 Match = Callable[[Run, Rating], tuple[Run, Rating]]
 
 
+class BrokenOff(Exception):
+    """A match that nobody waits for any more."""
+
+
 def check_rating(game: Game, config: Config) -> None:
     """Raises ValueError for matches that could not be played."""
     if config.rating_games:
         arena.check_match(game, config.rating_games, None, "--rating_games")
 
 
-def make_rating(game: Game, config: Config) -> Match:
+def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
     """`rate(run, rating) -> (run, rating)` plays `rating_games` games between the averaged network and `run.rival`.
 
     The newest takes the rival's place, with gating only when it has `gate_share` of the points. A match that one side
     won altogether counts as if half a game more had gone the other way, so that ratings stay finite.
+
+    Once `asked()` to stop, in whichever process, the match is broken off and is still due: run and rating stay as they
+    were, so that whoever goes on plays the same match from its beginning.
     """
+
+    def hear(points: np.ndarray) -> None:
+        del points
+        if asked():
+            raise BrokenOff
+
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
     newest, rival = Player("newest", act), Player("rival", act)
     players, share = game.num_players, arena.as_hard(config.gate_share, game.num_players)
     pairs = config.rating_games // players
-    match = arena.make_match(game, newest, rival, pairs, arena.enough_plies(game, pairs), fair=False)
+    match = arena.make_match(game, newest, rival, pairs, arena.enough_plies(game, pairs), False, hear)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
         key = jax.random.fold_in(key, int(run.iteration))
         # Every process plays the whole match by itself, and the first one's result counts.
-        score = float(next(match(*hosts.local((run.learning.average, run.rival, key)))).score.mean())
-        score = float(hosts.gathered(score)[0, 0])
+        try:
+            score = float(next(match(*hosts.local((run.learning.average, run.rival, key)))).score.mean())
+        except BrokenOff:
+            score = math.nan
+        scores = hosts.gathered(score)[:, 0]
+        if np.isnan(scores).any():
+            return run, rating
+        score = float(scores[0])
         taken = not config.gate or score >= share
         margin = 0.5 / config.rating_games
         gained = arena.elo(min(max(score, margin), 1 - margin), players) or 0.0

@@ -260,7 +260,8 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     scores = iter([0.75, 0.5, 1.0])
     outcome = lambda *_: iter([type("Games", (), {"score": np.array([next(scores)])})()])
     monkeypatch.setattr(rating.arena, "make_match", lambda *_, **__: outcome)
-    rate = rating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True))
+    never = lambda: False
+    rate = rating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True), never)
     won, first = rate(run, rating.Rating())
     assert (float(won.rival), round(first.elo), first.taken, first.updates) == (2, 191, 1, 70)
     kept, second = rate(run, first)
@@ -270,7 +271,7 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     # For one of three seats 0.6 of the points tell as much: three times the chances of either of the others.
     scores = iter([0.6, 0.59])
     three = dataclasses.replace(SMALL, rating_games=21, gate=True, gate_share=0.75)
-    rate = rating.make_rating(dataclasses.replace(GAME, num_players=3), three)
+    rate = rating.make_rating(dataclasses.replace(GAME, num_players=3), three, never)
     _, first = rate(run, rating.Rating())
     assert (first.elo, first.taken) == (pytest.approx(400 * np.log10(3)), 1)
     assert rate(run, first)[1].taken == 1

@@ -576,9 +576,9 @@ RATED = [*TINY[:-1], "--rating_games=4", "--rating_updates=1", "--gate", "--gate
 
 
 def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeypatch):
-    """Asked to stop in its second iteration, it saves without the match that is due. Later it plays that match first;
-    then it is asked to stop in the match after its third iteration, which ends it too. In the end it is the run that
-    was not stopped, bit for bit. With a gate matches decide who plays."""
+    """Asked to stop in its second iteration, it saves without the match that is due. Later it begins with that match,
+    is asked to stop in it, and does so without another iteration; then in the match after its third iteration. In the
+    end it is the run that was not stopped, bit for bit. With a gate matches decide who plays."""
     import train
 
     iterate, rate = train.iterate, train.make_rating
@@ -615,17 +615,20 @@ def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeyp
         train.train(*cli.training([*RATED, f"--out={tmp_path / 'whole'}"]))
         assert matches == [1, 2, 3, 4]
         matches.clear()
-        stops += [("iteration", 2), ("match", 3)]
+        stops += [("iteration", 2), ("match", 2), ("match", 3)]
         train.train(*cli.training([*RATED, f"--out={tmp_path / 'parts'}"]))
         assert matches == [1]
         train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
-        assert matches == [1, 2, 3]
+        assert matches == [1, 2]
+        assert outcome(tmp_path / "parts")[0].iteration == 2
+        train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
+        assert matches == [1, 2, 2, 3]
         assert outcome(tmp_path / "parts")[0].iteration == 3
         train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    assert matches == [1, 2, 3, 4] and not stops
+    assert matches == [1, 2, 2, 3, 3, 4] and not stops  # two were broken off and begun anew
     (whole, rating), (parts, rating_of_parts) = outcome(tmp_path / "whole"), outcome(tmp_path / "parts")
     assert rating == rating_of_parts and rating["taken"] > 0
     assert same(whole, parts)
