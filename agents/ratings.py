@@ -20,17 +20,21 @@ class Meeting:
     pairs: np.ndarray  # float[openings], a's mean score in the games from each opening, one from every seat
 
 
-def fit(meetings: list[Meeting], count: int, anchor: int, players: int = 2) -> np.ndarray:
+def fit(
+    meetings: list[Meeting], count: int, anchor: int, players: int = 2, more: np.ndarray | None = None
+) -> np.ndarray:
     """Elo ratings float[count] by maximum likelihood of Bradley and Terry 1952, a draw being half a win of each; player
     `anchor` has 0. In a game for more `players` a had one seat and b the others, see `arena.elo`.
 
-    One drawn game is added to every match, so that one won to nothing has a finite rating.
+    One more opening is added to every match, so that one won to nothing has a finite rating; in it a's mean score is an
+    even share, or what `more` float[meetings] says.
 
     Raises:
         ValueError: some player is not linked with the anchor by any chain of matches.
     """
-    won = np.array([players * meeting.pairs.sum() + 1 / players for meeting in meetings])
-    played = np.array([players * len(meeting.pairs) + 1 for meeting in meetings])
+    more = np.full(len(meetings), 1 / players) if more is None else more
+    won = players * (np.array([meeting.pairs.sum() for meeting in meetings]) + more)
+    played = players * np.array([len(meeting.pairs) + 1 for meeting in meetings])
     sides = np.zeros((len(meetings), count))  # 1 for a, -1 for b
     for match, meeting in enumerate(meetings):
         sides[match, meeting.a], sides[match, meeting.b] = 1, -1
@@ -79,12 +83,13 @@ def bootstrap(
 ) -> tuple[np.ndarray, np.ndarray]:
     """95 % intervals of `fit`, (low, high) float[count] each, from openings drawn again with replacement.
 
-    One more opening with any result is drawn beside those of each match: where all ended alike nothing else would keep
-    the interval open, as in `arena.score_interval`.
+    The opening that `fit` adds is drawn too, its score being anything between 0 and 1, an even share on average (beta):
+    where all games of a match ended alike nothing else would keep the interval open.
     """
-    rng, scores = np.random.default_rng(0), np.arange(players**2 + 1) / players**2
-    again = lambda m: dataclasses.replace(m, pairs=np.append(rng.choice(m.pairs, len(m.pairs)), rng.choice(scores)))
-    fits = [fit([again(m) for m in meetings], count, anchor, players) for _ in range(resamples)]
+    rng = np.random.default_rng(0)
+    again = lambda m: dataclasses.replace(m, pairs=rng.choice(m.pairs, len(m.pairs)))
+    more = lambda: rng.beta(1, players - 1, len(meetings))
+    fits = [fit([again(m) for m in meetings], count, anchor, players, more()) for _ in range(resamples)]
     low, high = np.quantile(fits, [0.025, 0.975], axis=0)
     return low, high
 

@@ -5,9 +5,9 @@ import pytest
 
 from agents.ratings import Meeting, bootstrap, decided, expected_score, fit, log_likelihood_ratio, passed
 
-# 50 openings, 75 of 100 points: with one drawn game added the odds are 75.5 to 25.5.
+# 50 openings, 75 of 100 points: with an even opening added the odds are 76 to 26.
 THREE_TO_ONE = np.array([1.0] * 25 + [0.5] * 25)
-STEP = 400 * np.log10(75.5 / 25.5)
+STEP = 400 * np.log10(76 / 26)
 
 
 def test_ratings_by_hand():
@@ -19,17 +19,17 @@ def test_ratings_by_hand():
 
 
 def test_ratings_of_three_by_hand():
-    """50 openings of three games: 50 of the 150 points are an even share, 90 with a drawn game 90 1/3 to 60 2/3."""
+    """50 openings of three games: 50 of the 150 points are an even share, 90 with an even opening 91 to 62."""
     even, better = np.full(50, 1 / 3), np.full(50, 0.6)
     found = fit([Meeting(1, 0, even), Meeting(2, 1, better)], 3, 0, players=3)
-    step = 400 * np.log10(2 * (90 + 1 / 3) / (60 + 2 / 3))
+    step = 400 * np.log10(2 * 91 / 62)
     assert found.tolist() == pytest.approx([0, 0, step], abs=1e-6)
     low, high = bootstrap([Meeting(1, 0, even), Meeting(2, 1, better)], 3, 0, players=3)
     assert low[2] < step < high[2]
 
 
 def test_a_match_won_to_nothing_has_a_finite_rating():
-    assert fit([Meeting(0, 1, np.ones(50))], 2, anchor=1)[0] == pytest.approx(400 * np.log10(100.5 / 0.5))
+    assert fit([Meeting(0, 1, np.ones(50))], 2, anchor=1)[0] == pytest.approx(400 * np.log10(101 / 1))
 
 
 def test_players_that_never_met_anybody_are_refused():
@@ -52,6 +52,15 @@ def test_intervals_stay_open_where_all_was_won():
     low, high = bootstrap([Meeting(1, 0, np.ones(50)), Meeting(2, 1, np.full(50, 0.5))], 3, anchor=0)
     assert high[1] - low[1] > 100
     assert low[2] < high[2]
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_intervals_hold_the_rating_where_all_was_won(players):
+    """A chain of players who each won all games against the one before."""
+    chain = [Meeting(i + 1, i, np.ones(20)) for i in range(8)]
+    elo = fit(chain, 9, 0, players)
+    low, high = bootstrap(chain, 9, 0, players)
+    assert (low[1:] < elo[1:]).all() and (elo[1:] < high[1:]).all()
 
 
 def test_when_baselines_were_passed():
