@@ -158,7 +158,7 @@ def train_in(
         report.say(f"another budget: {progress:.0%} of it is used, and the learning rate goes on from there")
     built = False
     try:
-        programs = build(game, net, config, devices, report, stop)
+        programs = build(game, net, config, devices, report, lambda: stop.asked)
         built = True
         if hosts.first():
             checkpoint.forget_later(folder, iteration)
@@ -236,8 +236,10 @@ class Outlets:
     rehearsal: Rehearsal
 
 
-def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, stop: Stop) -> Programs:
-    """The parts of a run, once it is known that the memory is enough."""
+def build(
+    game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, asked: Callable[[], bool]
+) -> Programs:
+    """The parts of a run, once it is known that the memory is enough; `asked` breaks rating matches off."""
     began = time.monotonic()
     parts = recipe.system(config)
     start = lambda: parts.start_run(game, net, config)
@@ -252,7 +254,7 @@ def build(game: envs.Game, net: Network, config: Config, devices: Mesh, report: 
     row = replay.row_bytes(shapes.replay.rows)
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
-    rate = make_rating(game, config, lambda: stop.asked) if config.rating_games else None
+    rate = make_rating(game, config, asked) if config.rating_games else None
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
 

@@ -187,7 +187,7 @@ def test_recorded_games_are_reproduced(golden, size):
 
         return jax.lax.scan(ply, start, actions)[1]
 
-    starts = [foq.init(*size, game["starts"]) for game in games]
+    starts = [foq.init(*size, starts=game["starts"]) for game in games]
     actions = np.full((len(games), 60), -1, np.int32)  # what comes after the end may not matter
     for i, game in enumerate(games):
         actions[i, : len(game["plies"])] = [ply["action"] for ply in game["plies"]]

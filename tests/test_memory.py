@@ -120,7 +120,7 @@ def test_the_advice_of_a_run_that_does_not_fit_lets_it_begin(there, smaller, mon
         replay_capacity=40_000, batch_size=32,
     )  # fmt: skip
     game, one = envs.make(config.env), mesh.make_mesh(32, 32, 1)
-    begin = lambda config: train.build(game, make_network(game, config), config, one, metrics.Silence())
+    begin = lambda config: train.build(game, make_network(game, config), config, one, metrics.Silence(), lambda: False)
     monkeypatch.setattr(memory, "host", lambda: there)
     with pytest.raises(memory.TooLittleError) as refused:
         begin(config)

@@ -83,14 +83,14 @@ def saved(original, tmp_path):
 # Saving
 
 
-def test_training_goes_on_while_a_run_is_saved(parts, tmp_path):
+def test_training_goes_on_while_a_run_is_saved(parts, tmp_path, monkeypatch):
     """What is saved is the run as it was, although its buffers are written to before the disk has it."""
     start, iterate, one = parts
     run, before = start(), start()
     go_on = threading.Event()
     saver = checkpoint.Saver(tmp_path, SMALL, print)
     complete = saver._complete
-    saver._complete = lambda *arguments: go_on.wait(900) and complete(*arguments)
+    monkeypatch.setattr(saver, "_complete", lambda *arguments: go_on.wait(900) and complete(*arguments))
     assert saver.start(run, minutes=1.0)
     for _ in range(3):
         run, _ = iterate(run, 0.0)
@@ -150,12 +150,12 @@ def test_copies_are_not_the_buffers_that_training_writes_to(parts):
     assert not places(run) & places(checkpoint._copy(run))
 
 
-def test_one_save_at_a_time(parts, tmp_path):
+def test_one_save_at_a_time(parts, tmp_path, monkeypatch):
     start, iterate, _ = parts
     first, said, go_on = start(), [], threading.Event()
     saver = checkpoint.Saver(tmp_path, SMALL, said.append)
     complete = saver._complete
-    saver._complete = lambda *arguments: go_on.wait(900) and complete(*arguments)
+    monkeypatch.setattr(saver, "_complete", lambda *arguments: go_on.wait(900) and complete(*arguments))
     assert saver.start(first)
     second, _ = iterate(first, 0.0)
     assert not saver.start(second)
@@ -401,14 +401,18 @@ class Program:
         return self.process.wait(300)
 
 
-@pytest.fixture(autouse=True)
-def nothing_goes_on():
-    """A test that fails leaves no program behind."""
-    yield
+def end_all() -> None:
     while Program.started:
         process = Program.started.pop()
         process.kill()
         process.wait()
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on():
+    """A test that fails leaves no program behind."""
+    yield
+    end_all()
 
 
 def metrics(folder: pathlib.Path) -> list[dict]:
@@ -529,12 +533,10 @@ class SmallDisk:
 
 
 @pytest.fixture(params=[Limits, SmallDisk])
-def disk(request, tmp_path, nothing_goes_on):
+def disk(request, tmp_path):
     made = request.param(tmp_path)
     yield made
-    for process in Program.started:
-        process.kill()
-        process.wait()
+    end_all()  # who still writes there
     made.close()
 
 

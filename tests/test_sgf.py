@@ -52,7 +52,7 @@ def test_sgfmill_plays_the_same_game(played):
     board, moves = sgf_moves.get_setup_and_moves(file)
     for colour, point in moves:
         if point is not None:
-            board.play(*point, colour)
+            board.play(point[0], point[1], colour)
     cells = np.array([[{"b": 1, "w": -1, None: 0}[board.get(8 - r, c)] for c in range(9)] for r in range(9)])
     assert cells.ravel().tolist() == GAME.to_record(states[-1])["board"]
     margin = board.area_score() - 6.5
