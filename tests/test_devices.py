@@ -64,8 +64,8 @@ def free_port() -> int:
 
 def train_together(folder: pathlib.Path, *options: str) -> list[subprocess.Popen[str]]:
     """Two processes of one device each that train one network; what they say lies beside the run."""
-    one_device = ENVIRONMENT | {"XLA_FLAGS": "--xla_force_host_platform_device_count=1"}  # and little work for XLA
-    one_device["XLA_FLAGS"] += " --xla_backend_optimization_level=0"
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=1"
+    one_device = ENVIRONMENT | {"XLA_FLAGS": flags}
     command = [sys.executable, "train.py", *options, f"--coordinator=127.0.0.1:{free_port()}", "--num_processes=2"]
     started = []
     for process in range(2):
