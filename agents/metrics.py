@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
@@ -131,10 +131,15 @@ class Report:
         self.unwritten: set[str] = set()  # that the reader knows of
         self.balance = Balance()
         self.console = Console(stderr=True)
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("left"))
-        self.bar = Progress(*columns, TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal)
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+        )
+        self.bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
         self.known = ""  # what the last iteration told, shown beside the phase
-        self.task = self.bar.add_task("compiling", total=1.0)
+        self.task = self.bar.add_task("compiling", total=1.0, left="")
         self.bar.update(self.task, completed=progress)
         self.bar.start()
 
@@ -151,7 +156,7 @@ class Report:
         known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
         self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
         self.known = headline(figures)
-        self.bar.update(self.task, completed=progress)
+        self.bar.update(self.task, completed=progress, left=time_left(figures))
         if sys.stdout.isatty():
             self.say(summary(figures))
         else:
@@ -211,6 +216,12 @@ def plain(value: Any) -> Any:
     return value
 
 
+def time_left(figures: dict[str, Any]) -> str:
+    """What is left of the budget, by the pace of the run so far: iterations may last longer than rich remembers."""
+    minutes = figures["minutes_left"]
+    return "" if minutes is None else f"{minutes:.0f} min left" if minutes >= 1 else f"{60 * minutes:.0f} s left"
+
+
 def headline(figures: dict[str, Any]) -> str:
     """What the bar of progress says of a run: how far, how quick, how strong."""
     rating = "" if figures["rating"] is None else f", rating {figures['rating']:.0f}"
@@ -221,12 +232,12 @@ def summary(figures: dict[str, Any]) -> str:
     """The figures that people follow, in one line."""
     show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
     speed = show("moves_per_second", ".0f")
-    left = figures["minutes_left"]
+    left = time_left(figures)
     return (
         f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
         f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
         f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
         f"  length {show('game_length', '.1f')}  rating {show('rating', '.0f')}"
         + (f"  {figures['skipped_updates']} updates skipped" if figures["skipped_updates"] else "")
-        + ("" if left is None else f"  left {left:.0f} min")
+        + (f"  {left}" if left else "")
     )

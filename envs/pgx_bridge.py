@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 from typing import Any, NamedTuple
 
 import flax.struct
@@ -128,13 +129,20 @@ def from_pgx(name: str) -> Game:
         observe=lambda s: env.observe(unpack(s)).astype(jnp.float32),
         symmetries=(Symmetry("identity", np.arange(num_actions, dtype=np.int32), lambda x: x, lambda s: s),),
         show=show,
-        svg=lambda s: unpack(s).to_svg(),
+        svg=lambda s: _scalable(unpack(s).to_svg()),
         action_name=str,
         parse_action=lambda text: _parse_action(text, num_actions),
         to_record=to_record,
         from_record=from_record,
         moves_are_cheap=False,
     )
+
+
+def _scalable(svg: str) -> str:
+    """pgx's picture, which has a fixed size, with the view box by which ours are scaled."""
+    size = {name: re.search(rf'<svg [^>]*\b{name}="([\d.]+)"', svg) for name in ("width", "height")}
+    width, height = (found[1] for found in size.values() if found)
+    return svg.replace("<svg ", f'<svg viewBox="0 0 {width} {height}" ', 1)
 
 
 def _parse_action(text: str, num_actions: int) -> int:

@@ -189,7 +189,7 @@ def test_a_slow_click_is_a_click(window, foq):
     wait(window, lambda: game(window)["ply"] >= 1, "the move")
 
 
-def test_undo_hint_and_stop(window, foq):
+def test_undo_hint_and_flip(window, foq):
     view = fresh(window, foq)
     view = move(window, view["legal"][0]["action"])
     assert view["ply"] == 2
@@ -203,6 +203,59 @@ def test_undo_hint_and_stop(window, foq):
     assert settled(window)["hint"] in {way["action"] for way in game(window)["legal"]}
     move(window, game(window)["hint"])  # the cell is elsewhere now, and still the one that is meant
     press(window, "flip")
+
+
+def test_thinking_shows_how_far_it_is_and_can_be_stopped(window, foq):
+    start(window, foq, SMALL, "person")
+    window.execute_script("command('players', { players: view.players, simulations: 4096, seconds: 60 })")
+    wait(window, lambda: game(window)["limits"]["simulations"] == 4096, "the limits")
+    press(window, "analyse")
+    reached = "const p = $('progress'); return p.checkVisibility() && p.value > 0 && p.value < 1 && p.value"
+    wait(window, lambda: window.execute_script(reached), "some of the thought")
+    assert "so far" in text(window, "#verdict")
+    press(window, "stop")
+    found = settled(window)["report"]
+    assert 0 < found["simulations"] < 4096
+    assert not one(window, "#stop").is_displayed()
+    assert f"after {found['simulations']} simulations" in text(window, "#verdict")
+    one(window, "#overlay [data-show=prior]").click()
+    shown = {node.text for node in window.find_elements(By.CSS_SELECTOR, "#board .number")}
+    assert shown == {str(int(100 * move["prior"] + 0.5)) for move in found["moves"]}
+
+
+def test_who_resigns_has_lost_and_may_take_it_back(window, foq):
+    fresh(window, foq)
+    press(window, "resign")
+    window.switch_to.alert.dismiss()
+    assert not game(window)["over"]
+    press(window, "resign")
+    window.switch_to.alert.accept()
+    wait(window, lambda: game(window)["over"], "the end")
+    assert text(window, "#turn-title") == "Red wins"
+    assert not lit(window)
+    press(window, "undo")
+    wait(window, lambda: not game(window)["over"], "the game again")
+    assert lit(window)
+
+
+def test_what_is_pressed_stays_while_answers_come_in(window, foq):
+    """Graph and review are drawn anew only where they show something else; what is said late of a game that was left is
+    not heard."""
+    view = fresh(window, foq)
+    while view["ply"] < 4 and not view["over"]:
+        view = move(window, view["legal"][0]["action"])
+    press(window, "review")
+    wait(window, lambda: game(window)["review"], "the review")
+    here = "return [$('curve').firstChild, $('review-words').firstChild]"
+    before = window.execute_script(here)
+    old = window.execute_script("const { id, version } = view; return { id, version }")
+    window.execute_script("return refresh()")
+    assert window.execute_script(here) == before
+    left = window.execute_script(
+        "const left = { ...view }; return open({}).then(() => { take(left); return left.id; })"
+    )
+    assert left == old["id"] != game(window)["id"]
+    assert game(window)["ply"] == 0
 
 
 def test_analysis_shows_every_move_on_the_board(window, foq):
@@ -359,10 +412,23 @@ def test_any_number_of_random_games_and_several_people(window, foq):
     assert view["players"] == ["person", "uct:37"]
     press(window, "new")
     wait(window, lambda: one(window, "#pick-number").is_displayed(), "the dialog")
-    assert one(window, "#pick-number").get_attribute("value") == "37"
-    window.execute_script("$('pick-number').value = 10001")
-    assert not window.execute_script("return $('setup').querySelector('form').checkValidity()")
-    window.execute_script("$('setup').close()")
+    number = one(window, "#pick-number")
+    assert number.get_attribute("value") == "37"
+    for node in window.find_elements(By.CSS_SELECTOR, "#setup select, #setup input"):
+        assert not node.is_displayed() or node.accessible_name, node.get_attribute("outerHTML")
+    number.send_keys("37", Keys.ENTER)  # 3737
+    wait(window, lambda: game(window)["id"] != view["id"], "another game, by the key alone")
+    view = settled(window)
+    assert view["players"] == ["person", "uct:3737"]
+    press(window, "new")
+    wait(window, lambda: one(window, "#pick-number").is_displayed(), "the dialog")
+    window.execute_script("$('pick-number').value = 4097")
+    press(window, "keep")
+    assert window.execute_script("return $('setup').open")  # until the number is right
+    window.execute_script("$('pick-number').value = 4096")
+    press(window, "keep")
+    wait(window, lambda: game(window)["players"] == ["person", "uct:4096"], "the same game with another opponent")
+    assert game(window)["id"] == view["id"]
     view = start(window, foq, envs.make("foq_multi").name, "random", "0,2")
     assert view["players"] == ["person", "random", "person"]
 
@@ -371,7 +437,15 @@ def test_files_and_what_is_none(window, foq, tmp_path):
     """A game goes into a file and comes back; what holds no game says so inside the dialog and changes nothing."""
     view = fresh(window, foq)
     view = move(window, view["legal"][2]["action"])
-    (tmp_path / "game.json").write_text(json.dumps(window.execute_script("return reduced(view.save)")))
+    window.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    press(window, "files")
+    saved = {}
+    for kind in ("game", "position"):
+        press(window, f"save-{kind}")
+        saved[kind] = tmp_path / f"foq-{kind}-2.json"
+        wait(window, lambda kind=kind: json.loads(saved[kind].read_text()), "the file")
+    assert json.loads(saved["game"].read_text())["actions"] == [ply["action"] for ply in view["history"]]
+    window.execute_script("$('share').close()")
     files = {"null.json": "null", "list.json": "[1]", "broken.json": "{", "other.json": '{"format": "x", "actions": 7}'}
     press(window, "files")
     for name, content in files.items():
@@ -381,10 +455,16 @@ def test_files_and_what_is_none(window, foq, tmp_path):
         wait(window, lambda: window.execute_script("return !$('toast').hidden"), "the message")
         assert window.execute_script("return $('share').contains($('toast'))")
         assert game(window)["id"] == view["id"]
-    one(window, "#load").send_keys(str(tmp_path / "game.json"))
+    one(window, "#load").send_keys(str(saved["game"]))
     wait(window, lambda: game(window)["id"] != view["id"], "the game from the file")
-    assert settled(window)["history"] == view["history"]
+    loaded = settled(window)
+    assert loaded["history"] == view["history"]
     assert not window.execute_script("return $('share').open")
+    press(window, "files")
+    one(window, "#load").send_keys(str(saved["position"]))
+    wait(window, lambda: game(window)["id"] != loaded["id"], "the position from the file")
+    there = settled(window)
+    assert (there["history"], there["to_move"], there["status"]) == ([], view["to_move"], view["status"])
 
 
 def test_keys_work_wherever_the_focus_is(window, foq):

@@ -73,19 +73,23 @@ def test_training_says_what_it_does(run):
     assert list((home / "runs/a/tensorboard").glob("events*"))
 
 
-def test_the_bar_shows_phase_rate_and_rating(tmp_path):
+def test_the_bar_shows_phase_rate_rating_and_the_time_left(tmp_path):
     report = Report(tmp_path, 0, 0.0)
     said = lambda: " ".join(report.bar.tasks[0].description.split())
     assert said() == "compiling"
     report.phase("self-play")
     assert said() == "self-play"
-    figures = {"iteration": 3, "moves_per_second": 512.4, "rating": 41.2, "policy_loss": 1.5}
+    figures = {"iteration": 3, "moves_per_second": 512.4, "rating": 41.2, "policy_loss": 1.5, "minutes_left": 61.7}
     report.iteration(figures, 0.25)
     report.phase("learning")
     assert said() == "learning iteration 3, 512 moves/s, rating 41"
     assert report.bar.tasks[0].completed == 0.25
     report.phase("match")
     assert said() == "match iteration 3, 512 moves/s, rating 41"
+    left = lambda: report.bar.tasks[0].fields["left"]
+    assert left() == "62 min left"
+    report.iteration(figures | {"minutes_left": 0.4}, 0.9)
+    assert left() == "24 s left"
     report.close()
 
 

@@ -11,7 +11,7 @@ import pgx
 import pytest
 
 import envs
-from envs import check, pgx_bridge
+from envs import check, draw, pgx_bridge
 from envs.pgx_bridge import to_pgx
 
 SLOW = [name for name in pgx_bridge.GAMES if name not in ("tic_tac_toe", "connect_four")]
@@ -102,6 +102,16 @@ def test_an_illegal_action_in_a_pgx_environment_of_ours_loses():
     mover = int(step(state, 4).current_player)
     after = step(step(state, 4), 4)
     assert after.terminated and after.rewards[mover] == -1 and after.rewards[1 - mover] == 1
+
+
+@pytest.mark.parametrize("name", ["tic_tac_toe", "chess"])
+def test_pictures_can_be_scaled(name):
+    """As the page does, and whoever writes a line below them."""
+    game = envs.make(f"pgx:{name}")
+    svg = game.svg(game.init())
+    width, height = draw.size(svg)
+    assert f'width="{width}"' in svg and f'height="{height}"' in svg
+    assert draw.size(draw.with_caption(svg, "a line")) > (width, height)
 
 
 def test_refusals(monkeypatch):

@@ -14,6 +14,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import jax
@@ -482,6 +483,40 @@ def test_fifty_sessions_at_once_lose_no_move_and_mix_none_up(client):
     assert searches > 3 * steps
 
 
+def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
+    """A second job needs programs for more lanes; the clock of the first stands still meanwhile."""
+    game, left = envs.make("connect_four"), queue.SimpleQueue()
+    clock, compiling = [0.0], threading.Event()
+    monkeypatch.setattr(thinker_file, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    engine = thinker_file.make_engine(game, "uct", 10)
+
+    def think(weights, key, tree, plies):
+        if len(tree.size) > 1 and not compiling.is_set():
+            compiling.set()
+            clock[0] += 100.0
+        clock[0] += 0.1
+        return engine.think(weights, key, tree, plies)
+
+    group = thinker_file.Group(dataclasses.replace(engine, think=think))
+    first, second = (Job(game, "uct", game.init(), 0, 100, 5.0, left.put) for _ in range(2))
+    group.waiting.append(first)
+    group.advance(jax.random.key(0))
+    group.waiting.append(second)
+    while not (first.dropped and second.dropped):
+        group.advance(jax.random.key(1))
+    assert compiling.is_set()
+    assert first.report["simulations"] == second.report["simulations"] == 100
+
+
+@pytest.mark.parametrize(("player", "asked", "made"), [("uct", 7, 7), ("uct", 37, 30), ("models/tictactoe", 5, 5)])
+def test_nobody_thinks_more_than_asked(player, asked, made, thinker):
+    """Whole steps from one step on."""
+    game, left = envs.make("tictactoe"), queue.SimpleQueue()
+    thinker.submit(Job(game, player, game.init(), 0, asked, 60.0, left.put))
+    report = left.get(timeout=120).report
+    assert report["simulations"] == sum(move["visits"] for move in report["moves"]) == made
+
+
 def test_a_search_finds_the_same_alone_and_among_others(thinker):
     """The network without noise: neighbours in the batch change nothing."""
     game, ended = envs.make("tictactoe"), threading.Event()
@@ -494,7 +529,7 @@ def test_a_search_finds_the_same_alone_and_among_others(thinker):
     assert left.acquire(timeout=120)
     steps = thinker.steps
     held = lambda job: left.release() or ended.wait(60)  # while the others gather
-    thinker.submit(Job(game, "models/tictactoe", states[0], 0, 1, 60.0, held))
+    thinker.submit(Job(game, "models/tictactoe", states[0], 0, 32, 60.0, held))
     assert left.acquire(timeout=120)
     together = [thinker.submit(make(s)) for s in states]
     ended.set()
@@ -510,7 +545,7 @@ def test_a_search_finds_the_same_alone_and_among_others(thinker):
 
 def test_what_is_compiled_for_one_player_keeps_nobody_else_waiting(monkeypatch):
     compiled, made = threading.Event(), thinker_file.make_engine
-    slow = lambda game, spec: compiled.wait(100) and made(game, spec)
+    slow = lambda *which: compiled.wait(100) and made(*which)
     monkeypatch.setattr(thinker_file, "make_engine", slow)
     thinker, game, left = Thinker(), envs.make("tictactoe"), queue.SimpleQueue()
     ask = lambda player: thinker.submit(Job(game, player, game.init(), 0, 8, 60.0, left.put))
@@ -530,7 +565,7 @@ def test_a_run_is_played_with_its_newest_network(tmp_path, monkeypatch):
     with np.load(old / models.FILE) as file:
         arrays = {name: x if name == models.ABOUT else x + np.float16(1) for name, x in file.items()}
     np.savez(tmp_path / models.FILE, **arrays)
-    engine = thinker_file.make_engine(game, str(old))
+    engine = thinker_file.make_engine(game, str(old), 32)
     assert thinker_file.renewed(engine) is engine
     monkeypatch.setattr(models, "find", lambda path: tmp_path)
     newer = thinker_file.renewed(engine)
@@ -561,6 +596,10 @@ def test_a_failing_search_is_told_and_others_go_on(house):
     while session.view()["thinking"]:
         time.sleep(0.02)
     assert "nowhere" in session.view()["failure"]
+    session.look_back(session.version)  # by an engine that does not fail
+    while session.view()["thinking"]:
+        time.sleep(0.02)
+    assert [move["action"] for move in session.view()["review"]] == ["b2"]
     session.undo(session.version)
     assert session.view()["ply"] == 0
     other = Sessions(house).create({"game": "tictactoe"})

@@ -125,7 +125,7 @@ class Engine:
     def mind(self) -> Mind:
         """Made when it is first needed: compiling takes seconds."""
         if self._mind is None:
-            self._mind = Mind(self.plays_with, self.game, trees=self.options.trees)
+            self._mind = Mind(self.plays_with, self.game, self.simulations, trees=self.options.trees)
         return self._mind
 
     @property

@@ -26,7 +26,12 @@ STEP = 32  # simulations between two looks at the clock
 UCT_STEP = 50  # play-outs likewise
 
 
-def network_analyst(spec: str, game: Game, trees: int = 1) -> tuple[Analyst, Any]:
+def even_step(simulations: int | None, most: int) -> int:
+    """Simulations of a step, `most` at most, of which whole steps make up so many; where none do, a few less."""
+    return most if simulations is None else simulations // -(-simulations // most)
+
+
+def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analyst, Any]:
     """The search of a network as it plays, in so many trees, and its weights; `spec` is the folder of a run or model.
 
     Raises:
@@ -36,7 +41,7 @@ def network_analyst(spec: str, game: Game, trees: int = 1) -> tuple[Analyst, Any
     config = models.about(path)["config"]
     if not same_but_komi(config.env, game.name):
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
-    config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
+    config = for_play(dataclasses.replace(config, search_loop="ours"), game, step)
     devices = mesh.make_mesh(trees, trees)
     weights = jax.device_put(models.load(path, config), NamedSharding(devices, PartitionSpec()))
     net = make_network(game, config)
@@ -49,22 +54,24 @@ def same_but_komi(a: str, b: str) -> bool:
     return without[0] == without[1]
 
 
-def uct_analyst(game: Game, trees: int = 1) -> Analyst:
+def uct_analyst(game: Game, trees: int, step: int) -> Analyst:
     """The same for MCTS without a network."""
     devices = mesh.make_mesh(trees, trees)
-    return analysis.from_forest(game, uct_forest(game, UCT_STEP), UCT_STEP, room=ROOM, copies=trees, devices=devices)
+    return analysis.from_forest(game, uct_forest(game, step), step, room=ROOM, copies=trees, devices=devices)
 
 
 class Mind:
     """Thinks about the present position of one game, which `place` sets."""
 
-    def __init__(self, spec: str, game: Game, seed: int = 0, trees: int = 1):
-        """`spec` is the folder of a network, or `uct` for a search without one. The trees grow at the same time, on as
-        many devices as divide them."""
+    def __init__(self, spec: str, game: Game, simulations: int | None, seed: int = 0, trees: int = 1):
+        """`spec` is the folder of a network, or `uct` for a search without one; `simulations` are those of a move, if
+        they are what ends its thought. The trees grow at the same time, on as many devices as divide them."""
         self.game, self.network = game, game_of(spec) is not None
         self.name = "/".join(Path(spec).parts[-2:])
         self.analyst, self.weights = (
-            network_analyst(spec, game, trees) if self.network else (uct_analyst(game, trees), {})
+            network_analyst(spec, game, trees, even_step(simulations, STEP))
+            if self.network
+            else (uct_analyst(game, trees, even_step(simulations, UCT_STEP)), {})
         )
         self._key, self._count = jax.random.key(seed), 0
         self._start: Any = None
@@ -139,7 +146,7 @@ def searcher(
     spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0, trees: int = 1
 ) -> Mover:
     """Thinks that long about each move, or until so many simulations are made; `spec` and `trees` as in `Mind`."""
-    mind = Mind(spec, game, seed, trees)
+    mind = Mind(spec, game, simulations, seed, trees)
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
         mind.place(start, actions, state)

@@ -12,6 +12,7 @@ from envs.game import Game
 
 UNTRAINED = "uct:400"  # opponent where no network is shipped
 MOST_TREES = 256
+MOST_SIMULATIONS = 4096  # on the page
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Options:
     """random, greedy, uct:N, minimax:D, or the folder of a run or model; `person` for two people. By default the
     network of models/ for exactly this game, or uct:400 where there is none."""
     num_simulations: int = 128
-    """Simulations for a move, at most; of each tree."""
+    """Simulations for a move, at most; of each tree. On the page up to 4096."""
     seconds: float = 5.0
     """Seconds for a move, at most."""
     trees: int = 1
@@ -47,6 +48,10 @@ class Options:
     def __post_init__(self):
         if self.num_simulations < 1:
             raise ValueError(f"--num_simulations must be at least 1, not {self.num_simulations}")
+        if self.ui == "web" and self.num_simulations > MOST_SIMULATIONS:
+            raise ValueError(
+                f"--num_simulations must be at most {MOST_SIMULATIONS} on the page, not {self.num_simulations}"
+            )
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise ValueError(f"--seconds must be more than 0, not {self.seconds}")
         if not 1 <= self.trees <= MOST_TREES:

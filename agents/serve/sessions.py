@@ -16,9 +16,9 @@ from typing import Any
 
 import envs
 from agents import checkpoint, models
-from agents.serve.options import UNTRAINED, Options, opponent
+from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
 from agents.serve.positions import changed, first_player, look_at, seats, titles, way
-from agents.serve.thinker import MOST_SIMULATIONS, Job, Thinker, searches
+from agents.serve.thinker import Job, Thinker, searches
 from envs import saved
 from envs.game import Game
 
@@ -26,7 +26,6 @@ PERSON = "person"
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call after which a session is forgotten
 MOST_SECONDS = 60.0
-MOST_UCT = 10_000
 LONGEST_MESSAGE = 400  # characters of what a game says of a position, which quotes what was sent
 REVIEW_SHARE = 0.5  # of the simulations for a move, for each position of a review
 MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
@@ -74,10 +73,10 @@ class House:
         """A player that a browser asks for, if it may have it."""
         if isinstance(name, str):
             number = re.fullmatch(r"uct:([1-9]\d{0,5})", name)
-            if name in self.opponents(game) or (number and int(number[1]) <= MOST_UCT):
+            if name in self.opponents(game) or (number and int(number[1]) <= MOST_SIMULATIONS):
                 return name
         known = ", ".join(self.opponents(game))
-        raise Refused(400, f"player: want uct:N with N up to {MOST_UCT}, or one of {known}")
+        raise Refused(400, f"player: want uct:N with N up to {MOST_SIMULATIONS}, or one of {known}")
 
     def analyst(self, game: Game) -> str:
         """Who analyses: a network where there is one, else MCTS."""
@@ -259,6 +258,7 @@ class Session:
             if not self.actions:
                 raise Refused(409, "there is no move to review yet")
             self._drop()
+            self.failure = ""
             self.review = Review(self)
 
     def stop(self) -> None:
@@ -422,12 +422,11 @@ class Session:
         job, ply = self.job, len(self.actions)
         thinking = None
         if job is not None:
-            engine = self.game.name, job.player
             thinking = {
                 "kind": self.kind,
                 "progress": round(job.progress, 3),
                 "simulations": job.simulated,
-                "compiling": engine not in self.house.thinker.ready,
+                "compiling": job.worker not in self.house.thinker.ready,
             }
         elif self.review is not None and not self.review.ended:
             thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
@@ -440,7 +439,6 @@ class Session:
             "failure": self.failure,
             "hint": self.hint,
             "report": live or self.reports.get(ply),
-            "before": self.reports.get(ply - 1),  # what was thought before the last move
             "values": [self.values(i) for i in range(ply + 1)],
             "review": self.review.result if self.review is not None else None,
         }
@@ -580,9 +578,9 @@ class Sessions:
         options = self.house.options
         simulations = request.get("simulations", options.num_simulations)
         seconds = request.get("seconds", options.seconds)
-        most = max(MOST_SIMULATIONS, options.num_simulations)
-        if isinstance(simulations, bool) or not isinstance(simulations, int) or not 1 <= simulations <= most:
-            raise Refused(400, f"simulations: want a whole number from 1 to {most}")
+        whole = isinstance(simulations, int) and not isinstance(simulations, bool)
+        if not whole or not 1 <= simulations <= MOST_SIMULATIONS:
+            raise Refused(400, f"simulations: want a whole number from 1 to {MOST_SIMULATIONS}")
         longest = max(MOST_SECONDS, options.seconds)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= longest:
             raise Refused(400, f"seconds: want a number from 0.1 to {longest:g}")

@@ -143,7 +143,7 @@ class Sitting:
         if self.mind is None:
             own = self.spec.partition("@")[0]
             spec = own if game_of(own) is not None else models.shipped(self.game)
-            self.mind = Mind(spec or "uct", self.game, seed=1, trees=self.options.trees)
+            self.mind = Mind(spec or "uct", self.game, self.options.num_simulations, seed=1, trees=self.options.trees)
         self.mind.place(self.states[0], self.actions, self.state)
         with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
             self.mind.think(self.options.seconds, self.options.num_simulations)

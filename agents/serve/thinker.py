@@ -26,13 +26,13 @@ from agents.analysis import look
 from agents.network import make_network
 from agents.players import for_play, make_player, uct_forest
 from agents.search import Forest, make_forest
+from agents.serve.options import MOST_SIMULATIONS
 from agents.tree_search import ROOT, Tree
 from envs.game import Array, Game
 
 WIDTHS = (1, 8, 32)  # lanes that programs are compiled for; further jobs wait for a lane
 STEP = 32  # simulations between two looks at the clock; fewer where they take long, see `Group.step`
-UCT_STEP = 8  # play-outs of long games take long
-MOST_SIMULATIONS = 4096
+UCT_STEP = 10  # play-outs of long games take long
 MEMORY = 2**30  # bytes for the trees of one engine
 REPORT_EVERY = 0.25  # seconds between two reports of a job that wants them while it thinks
 
@@ -56,21 +56,21 @@ class Engine:
 
 
 @functools.lru_cache(maxsize=64)
-def make_engine(game: Game, spec: str) -> Engine:
-    """The engine of `uct` or of the folder of a network.
+def make_engine(game: Game, spec: str, step: int) -> Engine:
+    """The engine of `uct` or of the folder of a network, which makes so many simulations at a time.
 
     Raises:
         ValueError: there is no such network, or it is one of another game.
     """
     if spec == "uct":
-        return _engine(game, spec, None, uct_forest(game, UCT_STEP), None, UCT_STEP)
+        return _engine(game, spec, None, uct_forest(game, step), None, step)
     path = models.find(Path(spec))
     config = models.about(path)["config"]
     if config.env != game.name:
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
     net, weights = make_network(game, config), models.load(path, config)
-    config = for_play(dataclasses.replace(config, search_loop="ours"), game, STEP)
-    return _engine(game, spec, path, make_forest(game, net, config), weights, STEP)
+    config = for_play(dataclasses.replace(config, search_loop="ours"), game, step)
+    return _engine(game, spec, path, make_forest(game, net, config), weights, step)
 
 
 def renewed(engine: Engine) -> Engine:
@@ -132,19 +132,29 @@ class Job:
     error: str = ""
 
     @property
+    def step(self) -> int:
+        """Simulations between two looks at the clock: whoever wants fewer in all gets no more."""
+        return min(self.simulations, UCT_STEP if self.player == "uct" else STEP)
+
+    @property
+    def worker(self) -> tuple[str, str, int]:
+        """Whose work it is: of one game, player and step."""
+        return self.game.name, self.player, self.step if searches(self.player) else 0
+
+    @property
     def progress(self) -> float:
         """Share of the budget that is used up, 0 to 1."""
         spent = (time.monotonic() - self.begun) / self.seconds if self.begun else 0.0
         return min(1.0, max(self.simulated / max(self.simulations, 1), spent))
 
-    def ready(self, step: int, full: bool) -> bool:
+    def ready(self, full: bool) -> bool:
         """Whether it has thought enough: a step that would go beyond its budget is not begun, but for the first."""
         if self.stopped or full:
             return True
         if not self.simulated:
             return False
         late = time.monotonic() - self.begun + self.took > self.seconds
-        return late or self.simulated + step > max(self.simulations, step)
+        return late or self.simulated + self.step > self.simulations
 
 
 class Group:
@@ -155,6 +165,7 @@ class Group:
         self.waiting: list[Job] = []
         self.lanes: list[Job] = []
         self.tree: Tree | None = None
+        self.widths: set[int] = set()  # of batches that have thought before: their programs are compiled
         self.steps = 0  # of the batch
         self.searches = 0  # lanes at work in them
 
@@ -164,7 +175,7 @@ class Group:
 
     def advance(self, key: Array) -> None:
         """Lets jobs go and come, and all make one step."""
-        engine = self.engine
+        engine, started = self.engine, time.monotonic()
         staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
         self.waiting = [job for job in self.waiting if not job.dropped]
         coming = self.waiting[: WIDTHS[-1] - len(staying)]
@@ -179,15 +190,23 @@ class Group:
         width = len(self.tree.size)
         plies = np.zeros(width, np.int32)
         plies[: len(self.lanes)] = [job.plies for job in self.lanes]
-        started = time.monotonic()
+        compiled = width in self.widths
+        if compiled:
+            started = time.monotonic()
         choice, self.tree = engine.think(engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies))
         choice = np.asarray(choice)
         now = time.monotonic()
         for job, code in zip(self.lanes, choice.tolist(), strict=False):
             job.choice = code
-            # The first step may have compiled: the clock starts behind it.
-            job.begun, job.took = (job.begun, now - started) if job.begun else (now, 0.0)
+            # The clock starts behind the first step, and stands still where programs for more jobs are compiled.
+            if not job.begun:
+                job.begun = now
+            elif compiled:
+                job.took = now - started
+            else:
+                job.begun += now - started
             job.simulated += engine.step
+        self.widths.add(width)
         self.steps, self.searches = self.steps + 1, self.searches + len(self.lanes)
         self._settle()
 
@@ -230,7 +249,7 @@ class Group:
                 job.dropped = True
 
     def _ready(self, job: Job) -> bool:
-        return job.ready(self.engine.step, full=1 + job.simulated + self.engine.step > self.engine.room)
+        return job.ready(full=1 + job.simulated + self.engine.step > self.engine.room)
 
 
 def width_for(jobs: int) -> int:
@@ -240,8 +259,8 @@ def width_for(jobs: int) -> int:
 class Worker:
     """The thread of one player of one game. What it takes to compile keeps nobody waiting who plays something else."""
 
-    def __init__(self, game: Game, player: str, key: Array, ready: Callable[[], None]):
-        self.game, self.player, self.ready = game, player, ready
+    def __init__(self, game: Game, player: str, step: int, key: Array, ready: Callable[[], None]):
+        self.game, self.player, self.step, self.ready = game, player, step, ready
         self.group: Group | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._act: Callable[..., Array] | None = None  # of one that does not
@@ -284,7 +303,7 @@ class Worker:
     def _search(self, jobs: list[Job]) -> list[Job]:
         """One step of all searches."""
         if self.group is None:
-            self.group = Group(make_engine(self.game, self.player))
+            self.group = Group(make_engine(self.game, self.player, self.step))
         if not self.group.lanes:
             self.group.engine = renewed(self.group.engine)
         known = {*self.group.lanes, *self.group.waiting}
@@ -321,10 +340,10 @@ class Thinker:
     """Takes jobs from any thread; every player of every game thinks in a thread of its own."""
 
     def __init__(self, seed: int = 0):
-        self.ready: set[tuple[str, str]] = set()  # players, by game and name, that have thought before
+        self.ready: set[tuple[str, str, int]] = set()  # workers, by `Job.worker`, that have thought before
         self._seed = seed
         self._lock = threading.Lock()
-        self._workers: dict[tuple[str, str], Worker] = {}
+        self._workers: dict[tuple[str, str, int], Worker] = {}
 
     @property
     def steps(self) -> int:
@@ -340,13 +359,12 @@ class Thinker:
         return [worker.group for worker in list(self._workers.values()) if worker.group is not None]
 
     def submit(self, job: Job) -> Job:
-        name = job.game.name, job.player
         with self._lock:
-            if name not in self._workers:
+            if job.worker not in self._workers:
                 key = jax.random.fold_in(jax.random.key(self._seed), len(self._workers))
-                ready = functools.partial(self.ready.add, name)
-                self._workers[name] = Worker(job.game, job.player, key, ready)
-            self._workers[name].inbox.put(job)
+                ready = functools.partial(self.ready.add, job.worker)
+                self._workers[job.worker] = Worker(job.game, job.player, job.step, key, ready)
+            self._workers[job.worker].inbox.put(job)
         return job
 
     def close(self, seconds: float = 2.0) -> bool:

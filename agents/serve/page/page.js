@@ -19,7 +19,18 @@ let overlay = "value";
 let flipped = false;
 let polling = 0;
 let busy = false; // a move is on its way
+let drawn = {}; // what graph and review show: drawn anew with every answer, they would take no click
 const previews = new Map();
+
+/** What the browser remembers for this page; nothing inside another site's page that may not store anything. */
+function remembered(kind) {
+  try {
+    return window[kind];
+  } catch {
+    return { getItem: () => null, setItem: () => {} };
+  }
+}
+const [tab, machine] = [remembered("sessionStorage"), remembered("localStorage")];
 
 // Talking with the server
 
@@ -39,10 +50,12 @@ async function call(method, where, content) {
 
 async function command(word, more = {}) {
   if (!view) return;
+  const { id } = view;
   let news;
   try {
-    news = await call("POST", `sessions/${view.id}/${word}`, { version: view.version, ...more });
+    news = await call("POST", `sessions/${id}/${word}`, { version: view.version, ...more });
   } catch (error) {
+    if (view?.id !== id) return;
     toast(error.message);
     if (error.status === 409) await refresh(true);
     if (error.status === 404) await again();
@@ -52,11 +65,13 @@ async function command(word, more = {}) {
 }
 
 async function refresh(whole = false) {
+  const { id } = view;
   const version = whole ? "" : `?version=${view.version}`;
   let news;
   try {
-    news = await call("GET", `sessions/${view.id}${version}`);
+    news = await call("GET", `sessions/${id}${version}`);
   } catch (error) {
+    if (view?.id !== id) return;
     if (error.status === 404) return again();
     toast(error.message);
     polling = setTimeout(refresh, 3000);
@@ -67,7 +82,7 @@ async function refresh(whole = false) {
 
 /** The same game on a server that no longer knows it. */
 async function again() {
-  const { players, save, limits } = view || JSON.parse(sessionStorage.getItem("game") || "{}");
+  const { players, save, limits } = view || JSON.parse(tab.getItem("game") || "{}");
   await open(save ? { ...reduced(save), players, ...limits } : {});
 }
 
@@ -92,7 +107,8 @@ const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions,
 function take(news) {
   const fresh = news.svg !== undefined;
   const before = view;
-  if (view && (fresh ? news.id === view.id && news.version < view.version : news.id !== view.id || news.version !== view.version)) return;
+  // An answer may be late: of a game that was left meanwhile, or of a position before this one.
+  if (view && (news.id !== view.id || news.version < view.version || (!fresh && news.version > view.version))) return;
   view = fresh ? { ...news } : { ...view, ...news };
   if (fresh) {
     path = [];
@@ -101,11 +117,12 @@ function take(news) {
     study = null;
     told = "";
     touched = "";
+    drawn = {};
     previews.clear();
     drawBoard();
     drawMoves();
-    sessionStorage.setItem("id", view.id);
-    sessionStorage.setItem("game", JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
+    tab.setItem("id", view.id);
+    tab.setItem("game", JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
     announce(before);
   }
   drawTurn();
@@ -521,10 +538,11 @@ for (const [key, id] of Object.entries(KEYS)) {
   $(id).title = `Key ${key.toUpperCase()}`;
 }
 document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  const key = event.key.toLowerCase();
+  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[key]) return;
   if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
   event.preventDefault();
-  const button = $(KEYS[event.key]);
+  const button = $(KEYS[key]);
   if (!button.disabled) button.click();
 });
 $("table").addEventListener("keydown", (event) => {
@@ -729,11 +747,19 @@ function drawChoicesNumbers() {
   if (!$("choices").hidden && !$("choices").contains(document.activeElement)) drawChoices();
 }
 
+/** Whether a part of the page is to show something else than it does. */
+function changes(part, content) {
+  const text = JSON.stringify(content);
+  const other = drawn[part] !== text;
+  drawn[part] = text;
+  return other;
+}
+
 /** The expected score of each player over the game; of two, of the first. A click goes to the move under it. */
 function drawGraph() {
   const plies = view.values.flatMap((values, ply) => (values ? [ply] : []));
   $("graph").hidden = plies.length < 2;
-  if (plies.length < 2) return;
+  if (plies.length < 2 || !changes("graph", [view.values, view.review, pictured().ply])) return;
   const [width, height, last] = [280, 80, Math.max(1, view.values.length - 1)];
   const across = (ply) => (ply / last) * width;
   const up = (part) => (1 - part) * height;
@@ -827,7 +853,7 @@ async function lookAt(ply) {
 function drawReview() {
   const words = $("review-words");
   words.hidden = !view.review;
-  if (!view.review) return;
+  if (!changes("review", view.review) || !view.review) return;
   const marked = view.review.filter((move) => move.mark);
   for (const move of view.review) $("moves").children[move.ply]?.classList.toggle(move.mark || "fine", true);
   words.textContent = marked.length ? "" : "No move lost a tenth of the point or more.";
@@ -892,7 +918,7 @@ function theme(name) {
   else delete document.documentElement.dataset.theme;
   $("theme").setAttribute("aria-label", THEMES[name]);
   $("theme").title = THEMES[name];
-  localStorage.setItem("theme", name);
+  machine.setItem("theme", name);
 }
 $("theme").onclick = () => {
   const names = Object.keys(THEMES);
@@ -940,7 +966,7 @@ function pickGame() {
   const people = same ? view.players.flatMap((name, i) => (name === "person" ? [i] : [])) : [];
   $("pick-seat").value = same && others.length ? people.join() || "none" : String(game.begins);
   pickOpponent();
-  fill($("pick-simulations"), [32, 128, 400, 1000, 4000], view.limits.simulations, (n) => `${n} simulations`);
+  fill($("pick-simulations"), [32, 128, 512, 1024, 4096], view.limits.simulations, (n) => `${n} simulations`);
   fill($("pick-seconds"), [1, 5, 15, 60], view.limits.seconds, (n) => `${n} second${n === 1 ? "" : "s"}`);
   $("keep").hidden = !same;
 }
@@ -964,6 +990,8 @@ function pickOpponent() {
   $("seat-label").hidden = opponent === "person";
   $("number-label").hidden = $("pick-number").disabled = opponent !== "uct"; // what is out of sight is not checked
 }
+$("cancel").onclick = () => $("setup").close();
+$("keep").onclick = () => $("setup").querySelector("form").reportValidity() && $("setup").close("keep");
 $("pick-game").onchange = pickGame;
 $("pick-opponent").onchange = pickOpponent;
 $("setup").onclose = () => {
@@ -987,7 +1015,7 @@ $("setup").onclose = () => {
 $("files").onclick = () => {
   const text = JSON.stringify(reduced(view.save));
   const bytes = new TextEncoder().encode(text);
-  $("link").value = `${location.origin}${location.pathname}#play=${btoa(String.fromCharCode(...bytes)).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+  $("link").value = `${location.origin}${location.pathname}#play=${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
   $("share").showModal();
 };
 
@@ -1033,7 +1061,7 @@ $("copy").onclick = async () => {
 // Beginning
 
 async function begin() {
-  theme(localStorage.getItem("theme") in THEMES ? localStorage.getItem("theme") : "");
+  theme(machine.getItem("theme") in THEMES ? machine.getItem("theme") : "");
   const link = location.hash.match(/^#play=([\w-]+)$/);
   if (link) {
     history.replaceState(null, "", location.pathname);
@@ -1044,7 +1072,7 @@ async function begin() {
       toast("This link holds no game.");
     }
   }
-  const id = sessionStorage.getItem("id");
+  const id = tab.getItem("id");
   if (id) {
     try {
       return take(await call("GET", `sessions/${id}`));
