@@ -81,7 +81,8 @@ class Config:
     search: Literal["gumbel", "puct"] = "gumbel"
     """Gumbel improves the policy even with few simulations (Danihelka et al. 2022); puct is AlphaZero's."""
     search_loop: Literal["ours", "mctx"] = "ours"
-    """The tree loop: ours writes only along the path of a simulation; mctx's own is the reference for it."""
+    """The tree loop: ours writes only along the path of a simulation; mctx's own is the reference for it, and
+    draws for all lanes together, so that they play other games on another number of devices."""
     tree: Literal["auto", "dense", "slots"] = "auto"
     """Edges that a node of the tree keeps: one for every action code, or slots for the legal actions alone. Slots where
     they are at most a quarter as many: the same moves in a fraction of the memory."""

@@ -185,7 +185,7 @@ def make_trees(
     return Forest(plant, think, codes, states)
 
 
-def make_search(game: Game, net: Network, config: Config, *, explore: bool):
+def make_search(game: Game, net: Network, config: Config, *, explore: bool = False):
     """The search of `config` as one pure function.
 
     Args:

@@ -162,7 +162,8 @@ def upper_bounds(leaf: Leaf) -> Array:
 def win(tree: Tree, edges: Array) -> Tree:
     """The same trees, in which these edges of the root, bool[B, K], are proven to win."""
     assert tree.low is not None
-    return tree._replace(low=tree.low.at[:, ROOT].max(jnp.where(edges, 1, -1).astype(jnp.int8)))
+    low = jnp.maximum(tree.low[:, ROOT], jnp.where(edges, 1, -1).astype(jnp.int8))
+    return tree._replace(low=jax.lax.dynamic_update_index_in_dim(tree.low, low, ROOT, axis=1))  # no scatter
 
 
 def follow(tree: Tree, edge: Array) -> Tree:

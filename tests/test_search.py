@@ -1,6 +1,7 @@
 """Search against positions with a known answer, and against visits and values worked out by hand."""
 
 import dataclasses
+import math
 
 import jax
 import jax.numpy as jnp
@@ -115,9 +116,9 @@ def test_any_order_of_turns(kind, loop):
     """Same side again, twice in a row, never: against a full enumeration of 16 endings."""
     rng = np.random.default_rng(1)
     game, count = order_game(), 128
-    order, table = rng.integers(0, 2, (count, 4)), rng.integers(0, 2, (count, 16))
+    order, table = rng.integers(0, 2, (count, 4)), 1 - 2 * rng.integers(0, 2, (count, 16))
     states = jax.vmap(lambda o, t: game.init()._replace(order=o, table=t))(
-        jnp.asarray(order, jnp.int8), jnp.asarray(table, jnp.int8)
+        jnp.asarray(order, jnp.int8), jnp.asarray(table, jnp.float32)
     )
     values = np.stack([order_values(o, t) for o, t in zip(order, table, strict=True)])
     decisive = values[:, 0] != values[:, 1]
@@ -226,11 +227,39 @@ def test_a_bandit_by_hand():
     assert found.value[0] == pytest.approx((-0.5 + 3 * 0.3 - 0.2 + 3 * 0.9) / 9)
 
 
+def test_a_bandit_with_puct():
+    """Against the rule told once more in plain Python: the best of value as a share of a win plus prior times the root
+    of all visits over one more than the arm's, by a factor that grows; an arm that was never pulled is worth the mean
+    of what was seen, the root's own 0 included, less the urgency's share."""
+    worth, logits, pulls = [-0.5, 0.3, -0.2, 0.9, 0.85], np.array([2.0, 0.0, 1.0, -1.0, 0.5]), 60
+    prior = np.exp(logits) / np.exp(logits).sum()
+    visits = [0] * 5
+    for total in range(pulls):
+        mean = sum(n * w for n, w in zip(visits, worth, strict=True)) / (total + 1)
+        seen = sum(p for n, p in zip(visits, prior, strict=True) if n)
+        unknown = max(mean - 0.2 * math.sqrt(seen), -1)
+        factor = 1.25 + math.log((total + 19652 + 1) / 19652)
+        scores = [
+            ((w if n else unknown) + 1) / 2 + factor * p * math.sqrt(total) / (n + 1)
+            for n, w, p in zip(visits, worth, prior, strict=True)
+        ]
+        visits[int(np.argmax(scores))] += 1
+    game = bandit_game(jnp.array(worth))
+    net = dataclasses.replace(
+        blank_network(5), apply=lambda w, x: (jnp.broadcast_to(jnp.asarray(logits), (len(x), 5)), jnp.zeros(len(x)))
+    )
+    states = jax.tree.map(lambda x: x[None], game.init())
+    found = choose(game, net, Config(search="puct", num_simulations=pulls, rescale_values=False), states)
+    assert found.visits[0].tolist() == visits
+    assert min(visits) > 0
+    assert found.action[0] == np.argmax(visits)
+
+
 def test_leaves_through_symmetries():
     """Averaged, a position and its images get the same evaluation; at random, that of one of its images."""
     game, net = envs.make("tictactoe"), noisy_network(9)
     states = random_positions(game, 16, 6)
-    evaluate = {kind: make_evaluate(game, net, kind) for kind in ("none", "random", "average")}
+    evaluate = {kind: jax.jit(make_evaluate(game, net, kind)) for kind in ("none", "random", "average")}
     key = jax.random.key(0)
     logits, values = evaluate["average"]({}, key, states)
     images = []
@@ -255,3 +284,26 @@ def test_leaves_through_symmetries():
             assert hits
             seen |= set(hits)
     assert seen == set(range(8))
+
+
+def test_a_search_whose_leaves_are_averaged_knows_no_left_and_right():
+    """It finds the same in a position and in its images, move by move; one that sees leaves as they stand does not."""
+    game, net = envs.make("tictactoe"), noisy_network(9)
+    states = random_positions(game, 64, 7)
+    images = [np.asarray(jax.vmap(symmetry.state)(states).board).reshape(64, 9) for symmetry in game.symmetries]
+    # Of a position that is its own image two moves are alike, and the first of them is taken.
+    clear = np.all([(image != images[0]).any(-1) for image in images[1:]], 0)
+    clear &= ~np.asarray(jax.vmap(game.over)(states))
+    assert clear.sum() > 10
+    shares = {}
+    for kind in ("none", "average"):
+        config = Config(num_simulations=24, leaf_symmetry=kind, root_symmetry="average")
+        search = jax.jit(make_search(game, net, config))
+        look = lambda s, search=search: jax.device_get(search({}, jax.random.key(0), s, jnp.zeros(64, jnp.int32)))
+        found = look(states)
+        same = []
+        for symmetry in game.symmetries[1:]:
+            turned = look(jax.vmap(symmetry.state)(states))
+            same.append((turned.visits[:, symmetry.actions] == found.visits).all(-1)[clear])
+        shares[kind] = np.mean(same)
+    assert shares["average"] == 1 > shares["none"]

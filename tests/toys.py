@@ -12,7 +12,7 @@ from agents.config import Config
 from agents.network import Network
 from agents.search import make_search
 from agents.selfplay import random_action
-from envs.game import Array, Game, forfeit_rewards
+from envs.game import Array, Game
 
 KINDS = ["gumbel", "puct"]
 # Enough to see every reply to every reply from a late position; values outweigh a prior that knows nothing.
@@ -21,12 +21,12 @@ PLIES = 4
 
 
 class Order(NamedTuple):
-    """Four binary choices, made by the players in a given order; then a table says who has won."""
+    """Four binary choices, made by the players in a given order; then a table says what they get."""
 
     choices: Array  # int8[4]
     plies: Array  # int8[]
     order: Array  # int8[4], who chooses at each ply
-    table: Array  # int8[16], the winner for each sequence of choices
+    table: Array  # float32[16], what the first player gets for each sequence of choices
 
 
 def _over(s: Order) -> Array:
@@ -34,8 +34,8 @@ def _over(s: Order) -> Array:
 
 
 def _rewards(s: Order) -> Array:
-    winner = s.table[jnp.sum(s.choices * jnp.array([8, 4, 2, 1]))]
-    return jnp.where(_over(s), forfeit_rewards(1 - winner, 2), 0.0)
+    result = s.table[jnp.sum(s.choices * jnp.array([8, 4, 2, 1]))]
+    return jnp.where(_over(s), result, 0.0) * jnp.array([1.0, -1.0])
 
 
 def _move(s: Order, action: Any) -> Order:
@@ -49,7 +49,7 @@ def order_game() -> Game:
     zeros = jnp.zeros(PLIES, jnp.int8)
     return Game(
         name="order", num_players=2, num_actions=3, max_plies=PLIES, max_legal=2,
-        init=lambda key=None: Order(zeros, jnp.int8(0), zeros, jnp.zeros(16, jnp.int8)),
+        init=lambda key=None: Order(zeros, jnp.int8(0), zeros, jnp.zeros(16)),
         step=_move, move=_move, over=_over, rewards=_rewards,
         mask=lambda s: jnp.array([True, True, False]) & ~_over(s),
         player=lambda s: s.order[jnp.minimum(s.plies, PLIES - 1)].astype(jnp.int32),
@@ -62,13 +62,13 @@ def order_game() -> Game:
 def order_values(order: np.ndarray, table: np.ndarray) -> np.ndarray:
     """Result under best play, for the player who moves first, of each of the two first choices."""
 
-    def winner(chosen: list[int]) -> int:
+    def result(chosen: list[int]) -> float:
         if len(chosen) == PLIES:
-            return int(table[int("".join(map(str, chosen)), 2)])
-        mover = int(order[len(chosen)])
-        return mover if mover in [winner([*chosen, c]) for c in (0, 1)] else 1 - mover
+            return table[int("".join(map(str, chosen)), 2)]
+        best = min if order[len(chosen)] else max
+        return best(result([*chosen, c]) for c in (0, 1))
 
-    return np.array([1 if winner([c]) == order[0] else -1 for c in (0, 1)])
+    return np.array([result([c]) for c in (0, 1)]) * (-1 if order[0] else 1)
 
 
 def bandit_game(worth: Array) -> Game:
@@ -139,6 +139,7 @@ def noisy_network(num_actions: int, seed: int = 0) -> Network:
 
     def apply(weights, planes):
         flat = planes.reshape(len(planes), -1)
+        flat = flat[:, :: -(-flat.shape[1] // len(heads))]  # some of them, where there are many
         hidden = jnp.sin(flat @ heads[: flat.shape[1]] * 3)
         return 2 * hidden[:, :-1], jnp.tanh(hidden[:, -1])
 
