@@ -55,7 +55,8 @@ class Config:
     plies_per_iteration: int = 4
     """Plies of every game between two visits to the host (T). Games go on across iterations."""
     random_plies: int = 0
-    """A new game begins after 0 to this many random moves: positions off the beaten track are learnt too."""
+    """A new game begins after 0 to this many random moves: positions off the beaten track are learnt too (after the
+    varied openings of Wu 2019)."""
     resign: float = 1.0
     """A game is given up when its player to move is searched to a value below minus this; 1 plays to the end. Spares
     moves from which little is learnt (Silver et al. 2017, methods). For two players."""
@@ -72,7 +73,8 @@ class Config:
     """Simulations of the search for each move (N)."""
     first_simulations: int | None = None
     """Simulations at the start of the run; they double in equal shares of the budget until they reach num_simulations:
-    early networks are not worth a deep search. By default num_simulations throughout."""
+    early networks are not worth a deep search (after the progressive simulation of Wu et al. 2023, "MiniZero"). By
+    default num_simulations throughout."""
     full_search_share: float = 1.0
     """Share of the plies, drawn for all games together, that get num_simulations and whose policy is learnt; the others
     only carry the games on (playout cap randomisation, Wu 2019, section 3.1)."""
@@ -136,7 +138,8 @@ class Config:
     blocks: int = 3
     """Residual blocks of two layers each."""
     pooling: bool = True
-    """Let every residual block also see the mean and the maximum of its channels over the whole board."""
+    """Let every residual block also see the mean and the maximum of its channels over the whole board (Wu 2019, section
+    3.3)."""
     slides: bool = False
     """Let every residual block also follow rows, columns and diagonals up to what blocks them, which it learns itself:
     for games whose pieces slide. On a CPU it makes the network of 32 x 3 a third dearer. On by default in Flight of
@@ -161,9 +164,9 @@ class Config:
     learning_rate: float = 5e-3
     """Peak, reached after `warmup_updates`. For AdamW take 2e-3."""
     final_learning_rate: float = 0.05
-    """Share of the peak that is left at the end of the budget (cosine in between)."""
+    """Share of the peak that is left at the end of the budget; in between a cosine (Loshchilov and Hutter 2017)."""
     warmup_updates: int = 100
-    """Updates of linear warm-up: Adam's second moments are unreliable before."""
+    """Updates of linear warm-up: Adam's second moments are unreliable before (Liu et al. 2020)."""
     weight_decay: float = 1e-4
     """Decoupled (AdamW), on kernels only."""
     clip_norm: float = 1.0
@@ -185,11 +188,12 @@ class Config:
     lesson_positions: int = 1 << 15
     """Positions that such a search may look at, 512 or more; one search in every iteration, on each device."""
     value_lambda: float = 1.0
-    """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed. All
-    positions of a long game teach the same result: few lessons, which a value head learns by heart. On by default in
-    games that may last 200 plies."""
+    """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed, as
+    in TD(lambda) (Sutton 1988). All positions of a long game teach the same result: few lessons, which a value head
+    learns by heart. On by default in games that may last 200 plies."""
     average_decay: float = 0.998
-    """Exponential average of the weights per update; the averaged network plays and is saved for play."""
+    """Exponential average of the weights per update; the averaged network plays and is saved for play (Polyak and
+    Juditsky 1992; Wu 2019 averages snapshots)."""
 
     # Matches during the run
     rating_games: int = 0
@@ -203,6 +207,9 @@ class Config:
     gate_share: float = 0.55
     """Share of the points that the newest must get to play from then on; of more than two players the share that tells
     of the same difference."""
+    gate_decided: bool = False
+    """Only games with a winner count for the gate, as the author of EvoPawness had it: where most are drawn, a share of
+    all points hardly ever opens it."""
 
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
@@ -276,7 +283,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
         "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
         "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
-        "gate": True, "gate_share": 0.6, "rating_games": 20, "rating_updates": 5000,
+        "gate": True, "gate_share": 0.6, "gate_decided": True, "rating_games": 20, "rating_updates": 5000,
     },
     # The tic-tac-toe article, see agents/generations.py.
     "value_generations": {

@@ -25,16 +25,19 @@ BATCHES = 16  # drawn until one of them shows the fault
 class NotFiniteError(ValueError):
     """Learning cannot go on; the message is for people."""
 
-    def __init__(self, file: Path, run: Run, intact: str):
+    def __init__(self, file: Path | OSError, run: Run, intact: str):
         skipped = int(run.learning.skipped)
         what = f"{skipped} updates in a row had losses, gradients or weights that are not finite"
         if skipped < learner.MOST_SKIPPED:
             what = "the network answered with something that is not finite in self-play"
-        super().__init__(f"{what}; {file} has the details, docs/troubleshooting.md the usual causes; {intact}")
+        details = f"{file} has the details"
+        if isinstance(file, OSError):
+            details = f"{FILE} with the details could not be written ({file.strerror})"
+        super().__init__(f"{what}; {details}, docs/troubleshooting.md the usual causes; {intact}")
 
 
-def write(folder: Path, run: Run, config: Config) -> Path:
-    """Writes diagnosis.json into the folder of a run, and returns its path."""
+def write(folder: Path, run: Run, config: Config) -> Path | OSError:
+    """Writes diagnosis.json into the folder of a run, and returns its path, or why it could not be written."""
     record = {
         "iteration": int(run.iteration),
         "updates": int(run.learning.updates),
@@ -42,9 +45,12 @@ def write(folder: Path, run: Run, config: Config) -> Path:
         **diagnose(run, config),
         "options": dataclasses.asdict(config),
     }
-    if hosts.first():
-        (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
-        (folder / f"{FILE}.new").replace(folder / FILE)
+    try:
+        if hosts.first():
+            (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
+            (folder / f"{FILE}.new").replace(folder / FILE)
+    except OSError as error:
+        return error
     return folder / FILE
 
 

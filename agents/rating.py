@@ -43,8 +43,9 @@ def check_rating(game: Game, config: Config) -> None:
 def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
     """`rate(run, rating) -> (run, rating)` plays `rating_games` games between the averaged network and `run.rival`.
 
-    The newest takes the rival's place, with gating only when it has `gate_share` of the points. A match that one side
-    won altogether counts as if half a game more had gone the other way, so that ratings stay finite.
+    The newest takes the rival's place, with gating only when it has `gate_share` of the points, or of the decided games
+    (`gate_decided`), one at least. A match that one side won altogether counts as if half a game more had gone the
+    other way, so that ratings stay finite.
 
     Once `asked()` to stop, in whichever process, the match is broken off and is still due: run and rating stay as they
     were, so that whoever goes on plays the same match from its beginning.
@@ -66,14 +67,16 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
         key = jax.random.fold_in(key, int(run.iteration))
         # Every process plays the whole match by itself, and the first one's result counts.
         try:
-            score = float(next(match(*hosts.local((run.learning.average, run.rival, key)))).score.mean())
+            scores = next(match(*hosts.local((run.learning.average, run.rival, key)))).score
+            score, won, lost = scores.mean(), (scores == 1).sum(), (scores == 0).sum()
         except BrokenOff:
-            score = math.nan
-        scores = hosts.gathered(score)[:, 0]
-        if np.isnan(scores).any():
+            score = won = lost = math.nan
+        told = hosts.gathered(float(score), float(won), float(lost))
+        if np.isnan(told).any():
             return run, rating
-        score = float(scores[0])
-        taken = not config.gate or score >= share
+        score, won, lost = told[0].tolist()
+        decided = won / (won + lost) if won + lost else 0.0
+        taken = not config.gate or (decided if config.gate_decided else score) >= share
         margin = 0.5 / config.rating_games
         gained = arena.elo(min(max(score, margin), 1 - margin), players) or 0.0
         if taken:

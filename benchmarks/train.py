@@ -79,7 +79,7 @@ def make_trainer(
     _, first = compiled()
     jax.clear_caches()
     (play, learn), again = compiled()
-    while not bool(run.replay.known.any()):  # the first games have to end before there is something to learn
+    while not run.replay.known.any(0).all():  # every lane has ended a game: all devices have rows to learn from
         run = play(run)[0]
     plan = play.memory_analysis()
     return Trainer(

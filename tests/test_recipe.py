@@ -258,7 +258,7 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
         replay=None, lanes=None, key=jnp.zeros(2, jnp.uint32), iteration=jnp.int32(5),
     )  # fmt: skip
     scores = iter([0.75, 0.5, 1.0])
-    outcome = lambda *_: iter([type("Games", (), {"score": np.array([next(scores)])})()])
+    outcome = lambda *_: iter([type("Games", (), {"score": np.atleast_1d(next(scores))})()])
     monkeypatch.setattr(rating.arena, "make_match", lambda *_, **__: outcome)
     never = lambda: False
     rate = rating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True), never)
@@ -268,6 +268,15 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     assert (float(kept.rival), second.elo, second.score, second.taken) == (1, first.elo, 0.5, 1)
     _, third = rate(run, second)
     assert third.elo - second.elo == pytest.approx(400 * np.log10(39))  # 19.5 of 20
+    # Six wins, four losses and ten draws: more than half of the points, and one and a half times as many wins.
+    scores = iter([np.repeat([1.0, 0.5, 0.0], [6, 10, 4]), np.repeat([1.0, 0.5, 0.0], [5, 11, 4]), np.full(20, 0.5)])
+    decided = dataclasses.replace(SMALL, rating_games=20, gate=True, gate_share=0.6, gate_decided=True)
+    rate, standing = rating.make_rating(GAME, decided, never), rating.Rating()
+    taken = []
+    while len(taken) < 3:
+        _, standing = rate(run, standing)
+        taken.append(standing.taken)
+    assert taken == [1, 1, 1]  # the first alone
     # For one of three seats 0.6 of the points tell as much: three times the chances of either of the others.
     scores = iter([0.6, 0.59])
     three = dataclasses.replace(SMALL, rating_games=21, gate=True, gate_share=0.75)
@@ -288,6 +297,7 @@ def test_recipes_are_those_of_the_articles():
         assert alphazero.replay_capacity == 500_000
     theirs = preset(envs.make("evopawness"), "cpu", "evopawness")
     assert (theirs.blocks, theirs.num_simulations, theirs.c_puct, theirs.batch_size) == (4, 25, 1.0, 32)
+    assert (theirs.gate, theirs.gate_share, theirs.gate_decided) == (True, 0.6, True)
     assert "history=5" in theirs.env and "max_plies=250" in theirs.env
     with pytest.raises(ValueError, match="unknown recipe 'best'; known: ours, alphazero"):
         preset(GAME, "cpu", "best")

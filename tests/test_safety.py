@@ -28,7 +28,7 @@ import pytest
 from jax.sharding import PartitionSpec as Spec
 
 import envs
-from agents import checkpoint, cli, hosts, learner, lines, mesh, models, preflight, replay, tree_search
+from agents import checkpoint, cli, diagnosis, hosts, learner, lines, mesh, models, preflight, replay, tree_search
 from agents.config import Config, preset
 from agents.iteration import make_iteration, run_specs, start_run
 from agents.lines import Lines
@@ -656,6 +656,15 @@ def test_a_run_that_diverges_stops_with_a_diagnosis(tmp_path, option, words):
     assert any(name.startswith("weights.") for name in found["norms"])
     assert sum(line["skipped_updates"] for line in metrics(tmp_path / "run")) == found["skipped_in_a_row"]
     assert last_saved(tmp_path / "run") == -1  # what is worth nothing was not saved
+
+
+def test_a_diagnosis_that_cannot_be_written_does_not_hide_what_happened(parts, tmp_path):
+    run = parts[0]()
+    problem = diagnosis.write(tmp_path / "nowhere", run, SMALL)
+    assert isinstance(problem, FileNotFoundError)
+    said = str(diagnosis.NotFiniteError(problem, run, "there is no checkpoint yet"))
+    assert "not finite in self-play; diagnosis.json with the details could not be written (No such file" in said
+    assert said.endswith("there is no checkpoint yet")
 
 
 # Preflight
