@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -17,7 +18,7 @@ import pytest
 import envs
 from agents import arena, checkpoint, mesh, models
 from agents.config import preset
-from agents.metrics import Balance, Report
+from agents.metrics import PROTO, Balance, Report
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = [
@@ -70,7 +71,26 @@ def test_training_says_what_it_does(run):
     assert "networks/3" in errors
     assert "evaluate.py match runs/a random" in errors
     assert "train.py --resume=runs/a" in errors
-    assert list((home / "runs/a/tensorboard").glob("events*"))
+
+
+def test_tensorboard_shows_the_same_numbers(run):
+    """A record is its length and a checksum, 12 bytes, the event, and another checksum of 4 (TensorFlow's TFRecord)."""
+    home, _, _ = run
+    (file,) = (home / "runs/a/tensorboard").glob("events*")
+    content, shown = file.read_bytes(), {}
+    while content:
+        (length,) = struct.unpack("<Q", content[:8])
+        event = PROTO.Event.FromString(content[12 : 12 + length])
+        content = content[16 + length :]
+        shown |= {(event.step, value.tag): value.simple_value for value in event.summary.value}
+    told = {
+        (line["iteration"], name): value
+        for line in metrics(home / "runs/a")
+        for name, value in line.items()
+        if isinstance(value, int | float)
+    }
+    assert shown == pytest.approx(told, rel=1e-6)
+    assert len(told) > 60
 
 
 def test_the_bar_shows_phase_rate_rating_and_the_time_left(tmp_path):
