@@ -148,7 +148,6 @@ def train_in(
     progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
-    run = checkpoint.load_run(resume, config, devices) if resume else None
     report = Report(folder, iteration, progress) if hosts.first() else Silence()
     games = Archive(folder, game, iteration) if hosts.first() else None
     stop = Stop(report)
@@ -159,13 +158,14 @@ def train_in(
     built = False
     try:
         programs = build(game, net, config, devices, report, lambda: stop.asked)
-        built = True
+        built = True  # and the memory is enough
+        run = checkpoint.load_run(resume, config, devices) if resume else programs.start()
         if hosts.first():
             checkpoint.forget_later(folder, iteration)
         rehearsal = Rehearsal(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
         outlets = Outlets(saver, report, games, stop, rehearsal)
-        run, done = loop(programs, outlets, config, run or programs.start(), done, rating, began)
+        run, done = loop(programs, outlets, config, run, done, rating, began)
     except Exception as error:
         unsaved = not checkpoint.numbered(folder / "networks")
         if resume is None and (not built or (unsaved and isinstance(error, preflight.PreflightError))):

@@ -252,17 +252,42 @@ def test_stopping_and_resuming_equals_never_stopping(tmp_path):
     assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(*ends, strict=True))
 
 
-def test_a_page_about_the_run(run, tmp_path):
-    """All that the run measured, games as pictures, nothing from outside; a folder without a run is refused."""
-    home, _, _ = run
-    report = lambda *arguments: subprocess.run(
+def report(*arguments):
+    return subprocess.run(
         [sys.executable, "-m", "agents.report", *arguments],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True, timeout=300,
     )  # fmt: skip
+
+
+def test_a_page_about_value_generations(tmp_path):
+    """The two plots of the tic-tac-toe article, and of the race to a sum the value of every total."""
+    options = ("--recipe=value_generations", "--num_envs=64", "--channels=16", "--rating_games=8", "--iterations=3")
+    code, _, errors = call("train.py", "--env=sum_to_100:target=20", *options, "--out=run", cwd=tmp_path)
+    assert code == 0, errors
+    done = report(str(tmp_path / "run"), str(tmp_path / "page.html"))
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "page.html").read_text()
+    for title in ("Value loss", "Wins minus losses", "Value of every total"):
+        assert f"<h3>{title}</h3>" in page
+    assert "games held out" in page
+
+
+def test_a_page_about_the_run(run, tmp_path):
+    """All that the run measured, games as pictures, nothing from outside; a folder without a run is refused."""
+    home, _, _ = run
     done = report(str(home / "runs/a"), str(tmp_path / "page.html"))
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "page.html").read_text()
-    for title in ("Policy loss", "Value loss", "Game length", "Variety", "Speed", "Time by phase", "Calibration"):
+    for title in (
+        "Policy loss",
+        "Value loss",
+        "Results",
+        "Game length",
+        "Variety",
+        "Speed",
+        "Time by phase",
+        "Calibration",
+    ):
         assert f"<h3>{title}</h3>" in page
     assert "Wins minus losses" not in page  # these are for value generations
     assert len(re.findall(r"<h3>Iteration \d+: (?:X won|O won|drawn)</h3>", page)) == 3
