@@ -504,6 +504,7 @@ def test_on_a_phone_every_cell_says_what_it_is(evopawness):
         tap(phone, "7,2")  # the other side's
         wait(phone, lambda: "White soldier, asleep" in text(phone, "#about-cell"), "its words")
         assert "woken up, for 3 mana" in text(phone, "#about-cell")
+        assert phone.execute_script("return document.documentElement.scrollWidth <= innerWidth")
         tap(phone, "4,4")
         wait(phone, lambda: "every five turns a rune comes here, +2 hp" in text(phone, "#about-cell"), "of a rune")
         tap(phone, "1,4")
