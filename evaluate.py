@@ -26,6 +26,7 @@ from agents import (
     cli,
     exact,
     host_match,
+    ladder,
     mesh,
     models,
     programs,
@@ -108,7 +109,8 @@ class Gate:
 @dataclasses.dataclass(frozen=True)
 class Ladder:
     """Ratings of the networks of a run and of baselines, who play in lockstep: each network meets the two before it,
-    the baselines meet the first, the middle and the last of them. The first baseline has rating 0."""
+    the baselines meet the first, the middle and the last of them. The first baseline has rating 0. Matches that ended
+    are kept in RUN/matches.jsonl: the same command goes on after a stop, and another plays only what is new."""
 
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
@@ -301,7 +303,7 @@ def tally(points: np.ndarray) -> str:
 
 
 def run_ladder(command: Ladder) -> None:
-    networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
+    networks = ladder.spread(checkpoint.numbered(command.run / "networks"), command.networks)
     if not networks:
         checkpoint.find(command.run, "networks")  # says what is wrong
     game = choose_game(None, str(networks[-1]))
@@ -311,19 +313,11 @@ def run_ladder(command: Ladder) -> None:
     positions = solved.read(command.solved, game) if command.solved else None
     specs = [*baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
-    wanted = schedule(len(baselines), len(networks))
+    wanted = ladder.schedule(len(baselines), len(networks))
     games = 100 // game.num_players * game.num_players if command.games is None else command.games
-    meetings, plies = [], opening_plies(game, games, command.opening_plies)
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(f"{game.name}: {len(wanted)} matches", total=len(wanted) * games)
-        for before, (a, b) in enumerate(wanted):
-            tell = lambda points, before=before: bar.update(task, completed=before * games + len(points))
-            seed = seed_of(command.seed, a, b, len(players))
-            played = arena.play_match(
-                game, players[a], players[b],
-                games=games, opening_plies=plies, fair=command.fair, seed=seed, tell=tell,
-            )  # fmt: skip
-            meetings.append(ratings.Meeting(a, b, arena.evidence(played)))
+    plies = opening_plies(game, games, command.opening_plies)
+    options = {"games": games, "opening_plies": plies, "fair": command.fair}
+    meetings = meet(game, command, list(zip(specs, players, strict=True)), wanted, options)
     elo = ratings.fit(meetings, len(players), 0, game.num_players)
     intervals = np.stack(ratings.bootstrap(meetings, len(players), 0, game.num_players), axis=1)
     rows = [
@@ -350,30 +344,42 @@ def run_ladder(command: Ladder) -> None:
         tables.plot_ladder(rows, command.plot)
 
 
+def meet(
+    game: envs.Game, command: Ladder, players: list[tuple[str, Player]], wanted: list[tuple[int, int]], options: Any
+) -> list[ratings.Meeting]:
+    """Plays the matches of a ladder that are not known yet. One that is stopped loses the match under way, no more."""
+    names = [ladder.identity(spec, player) for spec, player in players]
+    known, meetings = ladder.Matches(command.run / ladder.FILE), []
+    matches = [{"game": game.name, "a": names[a], "b": names[b]} | options for a, b in wanted]
+    for match in matches:
+        match["seed"] = ladder.seed_of(command.seed, match["a"], match["b"])
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if before := sum(known.find(match) is not None for match in matches):
+        console.print(f"{before} of {len(wanted)} matches were played before: {known.path}")
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(f"{game.name}: {len(wanted)} matches", total=len(wanted) * options["games"])
+        for done, ((a, b), match) in enumerate(zip(wanted, matches, strict=True)):
+            tell = lambda points, done=done: bar.update(task, completed=done * options["games"] + len(points))
+            if (pairs := known.find(match)) is None:
+                try:
+                    sides = players[a][1], players[b][1]
+                    played = arena.play_match(game, *sides, seed=match["seed"], tell=tell, **options)
+                except KeyboardInterrupt:
+                    bar.stop()
+                    console.print(f"stopped after {done} of {len(wanted)} matches; the same command goes on from there")
+                    raise
+                pairs = arena.evidence(played)
+                known.add(match, pairs)
+            bar.update(task, completed=(done + 1) * options["games"])
+            meetings.append(ratings.Meeting(a, b, pairs))
+    return meetings
+
+
 def kept(player: Player, positions: solved.Solved) -> tuple[float, list[float]]:
     """Share of the positions whose value the player's moves keep, and its 95 % interval."""
     moves = solved.choose(player, positions)
     hits = int(positions.right[np.arange(len(moves)), moves].sum())
     return round(hits / len(moves), 4), np.round(solved.wilson(hits, len(moves)), 4).tolist()
-
-
-def spread(found: list[Path], most: int) -> list[Path]:
-    """That many of the list, or all where there are fewer; evenly, with the last one."""
-    places = np.linspace(len(found) - 1, 0, min(most, len(found))).round().astype(int)
-    return [found[i] for i in sorted(places)]
-
-
-def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
-    """Who meets whom; baselines are numbered first, then networks by age."""
-    first, last = baselines, baselines + networks - 1
-    by_age = [(i, i - back) for i in range(first, last + 1) for back in (1, 2) if i - back >= first]
-    between = [(i + 1, i) for i in range(baselines - 1)]
-    return between + [(i, b) for b in range(baselines) for i in sorted({first, (first + last) // 2, last})] + by_age
-
-
-def seed_of(seed: int, a: int, b: int, count: int) -> int:
-    """Another one for each two of `count` players: `ratings.bootstrap` takes the openings of matches as independent."""
-    return (seed * count + a) * count + b
 
 
 def games_of(spec: str) -> dict[str, float]:

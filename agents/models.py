@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 import json
 import zipfile
 from pathlib import Path
@@ -55,6 +56,14 @@ def about(path: Path) -> dict[str, Any]:
         return {**record, "config": Config(**record["config"])}
     except (TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"{path / FILE} is damaged or of another version: {error}") from error
+
+
+def digest(path: Path) -> str:
+    """16 hexadecimal digits that follow from all that is written of a network, wherever it lies; `path` from `find`."""
+    file = path / FILE
+    files = [file] if file.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
+    parts = [f"{found.relative_to(path)}".encode() + b"\0" + found.read_bytes() for found in files]
+    return hashlib.blake2s(b"".join(parts), digest_size=8).hexdigest()
 
 
 def load(path: Path, config: Config) -> Any:

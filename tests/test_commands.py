@@ -390,6 +390,54 @@ def test_a_match_that_is_stopped_says_what_it_brought(monkeypatch, capsys):
     assert "stopped after 4 of 10 games, the shorter ones first: 2 won, 1 drawn, 1 lost" in said
 
 
+def test_a_ladder_that_was_stopped_goes_on(run, tmp_path, monkeypatch, capsys):
+    """Matches that ended are not played again; the ratings are those of a ladder that was never stopped."""
+    import shutil
+
+    import evaluate
+
+    real, played, most = arena.play_match, [], 1
+
+    def play(game, a, b, **options):
+        if len(played) == most:
+            raise KeyboardInterrupt
+        played.append(a.name)
+        return real(game, a, b, **options)
+
+    def rate(folder, *baselines):
+        played.clear()
+        options = ["--baselines", *baselines, "--games=20", "--num_simulations=0"]
+        monkeypatch.setattr(sys, "argv", ["evaluate.py", "ladder", str(folder), *options])
+        try:
+            code = evaluate.main() or 0
+        except SystemExit as stop:
+            code = stop.code
+        return code, capsys.readouterr().err, len(played)
+
+    monkeypatch.setattr(arena, "play_match", play)
+    half, whole, moved = tmp_path / "half", tmp_path / "whole", tmp_path / "moved"
+    shutil.copytree(run[0] / "runs/a", half, ignore=shutil.ignore_patterns("matches.jsonl", "ladder.json"))
+    shutil.copytree(half, whole)
+    code, said, _ = rate(half, "random", "greedy")
+    assert code == 130
+    assert "stopped after 1 of 3 matches" in said
+    assert not (half / "ladder.json").exists()
+    most = 9
+    assert rate(half, "random", "greedy")[::2] == (0, 2)
+    assert rate(whole, "random", "greedy")[::2] == (0, 3)
+    half.rename(moved)
+    elo = lambda folder: [row["elo"] for row in json.loads((folder / "ladder.json").read_text())["ratings"]]
+    assert elo(moved) == elo(whole)
+    code, said, matches = rate(moved, "random", "greedy")
+    assert (code, matches) == (0, 0)
+    assert said.startswith(f"3 of 3 matches were played before: {moved / 'matches.jsonl'}")
+    assert rate(moved, "random", "minimax:2", "greedy")[::2] == (0, 3)  # those of minimax:2
+    (moved / "matches.jsonl").write_text("{}\n")
+    code, said, _ = rate(moved, "random", "greedy")
+    assert code == 2
+    assert "is not a file of matches" in said
+
+
 BAD = {
     "unknown game": ("train.py", ["--env=chezz"], "known games"),
     "unknown game option": ("train.py", ["--env=foq:size=3"], "known options: rows"),
@@ -482,9 +530,9 @@ def test_no_player_is_listed_under_two_names(spec, recipe, env, names, monkeypat
 
 
 def test_players_of_a_table_have_openings_of_their_own_in_every_match():
-    import evaluate
+    from agents import ladder
 
-    seeds = {evaluate.seed_of(seed, a, b, 5) for seed in range(3) for a in range(5) for b in range(5)}
+    seeds = {ladder.seed_of(seed, a, b) for seed in range(3) for a in "abcde" for b in "abcde"}
     assert len(seeds) == 75
 
 
