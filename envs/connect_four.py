@@ -26,6 +26,7 @@ from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = 26  # rows and columns
 SEATS = ("Red", "Yellow")
+MARKED = ("Red (X)", "Yellow (O)")  # in text
 
 
 class State(NamedTuple):
@@ -171,7 +172,7 @@ class Rules:
         cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
         return "\n".join([*(line(row) for row in cells), line(range(1, self.cols + 1)), self._status(s)])
 
-    def _status(self, s: State, names: Sequence[str] = "XO") -> str:
+    def _status(self, s: State, names: Sequence[str] = MARKED) -> str:
         if not bool(self.over(s)):
             return f"{names[int(s.to_move)]} to move"
         result = np.asarray(self.rewards(s))

@@ -29,6 +29,7 @@ from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, w
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 ARTICLE_BOARDS = 4  # boards of history in the article's observation
 SEATS = ("White", "Red", "Blue", "Gold")  # colours of the queens in pictures
+MARKED = ("White (A)", "Red (B)", "Blue (C)", "Gold (D)")  # in text
 
 
 class State(NamedTuple):
@@ -250,7 +251,7 @@ def parse_square(text: str, rows: int, cols: int) -> int:
 
 def show(s: State) -> str:
     """Text picture: A and B queens, # ripped, . empty, * legal targets, with the player to move below."""
-    return draw_text(s, mask(s), rewards(s), string.ascii_uppercase)
+    return draw_text(s, mask(s), rewards(s), string.ascii_uppercase, MARKED)
 
 
 def svg(s: State, cell: int = 48) -> str:
@@ -258,17 +259,17 @@ def svg(s: State, cell: int = 48) -> str:
     return draw_svg(s, mask(s), rewards(s), cell)
 
 
-def draw_text(s: Any, legal: Array, result: Array, names: str) -> str:
-    """Text picture of any form; `names` has a letter for each queen."""
+def draw_text(s: Any, legal: Array, result: Array, letters: str, names: Sequence[str]) -> str:
+    """Text picture of any form; `letters` has one for each queen, `names` are those of the players."""
     rows, cols = s.ripped.shape
     cells = np.where(np.asarray(s.ripped), "#", np.where(np.asarray(legal).reshape(rows, cols), "*", "."))
-    for name, square in zip(names, np.asarray(s.queens), strict=False):
-        cells[square // cols, square % cols] = name
+    for letter, square in zip(letters, np.asarray(s.queens), strict=False):
+        cells[square // cols, square % cols] = letter
     lines = [f"{rows - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
-    return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), _status(s, result)])
+    return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), _status(s, result, names)])
 
 
-def _status(s: Any, result: Array, names: Sequence[str] = string.ascii_uppercase) -> str:
+def _status(s: Any, result: Array, names: Sequence[str]) -> str:
     winners = [names[int(i)] for i in np.flatnonzero(np.asarray(result) > 0)]
     if not winners:
         return f"{names[int(s.to_move)]} to move"

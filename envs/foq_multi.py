@@ -117,8 +117,8 @@ def mobility(s: State) -> Array:
 def show(s: State) -> str:
     """Text picture: A, B, C, ... queens, in small letters those of players who dropped out, # ripped, . empty,
     * legal targets, with the player to move below."""
-    names = (c.lower() if out else c for c, out in zip(string.ascii_uppercase, np.asarray(s.dropped), strict=False))
-    return foq.draw_text(s, mask(s), rewards(s), "".join(names))
+    letters = (c.lower() if out else c for c, out in zip(string.ascii_uppercase, np.asarray(s.dropped), strict=False))
+    return foq.draw_text(s, mask(s), rewards(s), "".join(letters), foq.MARKED)
 
 
 def svg(s: State, cell: int = 48) -> str:

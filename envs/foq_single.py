@@ -43,7 +43,7 @@ def rewards(s: State) -> Array:
 
 def show(s: State) -> str:
     """Text picture: Q queen, # ripped, . empty, * legal targets, with the player to move below."""
-    return foq.draw_text(s, mask(s), rewards(s), "Q")
+    return foq.draw_text(s, mask(s), rewards(s), "Q", SEATS)
 
 
 def svg(s: State, cell: int = 48) -> str:

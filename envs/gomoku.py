@@ -21,6 +21,7 @@ from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 SEATS = ("Black", "White")
+MARKED = ("Black (X)", "White (O)")  # in text
 
 SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
 REACH = 5  # cells on each side of a new stone that tell whether it makes five, and exactly five
@@ -141,7 +142,7 @@ class Rules:
         lines = [f"{self.size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
         return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size]), self._status(s)])
 
-    def _status(self, s: State, names: Sequence[str] = "XO") -> str:
+    def _status(self, s: State, names: Sequence[str] = MARKED) -> str:
         if not bool(self.over(s)):
             return f"{names[int(s.to_move)]} to move"
         result = np.asarray(self.rewards(s))

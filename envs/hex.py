@@ -26,6 +26,7 @@ from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 SEATS = ("Red", "Blue")
+MARKED = ("Red (X)", "Blue (O)")  # in text
 
 # The six neighbours as (down, right), in a ring: each two that follow one another touch.
 RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
@@ -178,7 +179,7 @@ class Rules:
         lines = [f"{' ' * r}{r + 1:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
         return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines, self._status(s)])
 
-    def _status(self, s: State, names: Sequence[str] = "XO") -> str:
+    def _status(self, s: State, names: Sequence[str] = MARKED) -> str:
         if not bool(self.over(s)):
             return f"{names[int(self.player(s))]} to move"
         return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"

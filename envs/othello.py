@@ -22,6 +22,7 @@ from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
 
 PASS = 64
 SEATS = ("Black", "White")
+MARKED = ("Black (X)", "White (O)")  # in text
 NAMES = (*("abcdefgh"[i % 8] + str(i // 8 + 1) for i in range(64)), "pass")
 START = np.array([1 if i in (28, 35) else -1 if i in (27, 36) else 0 for i in range(64)], np.int8).reshape(8, 8)
 CORNERS = np.array([1 << 0 | 1 << 7, 1 << 24 | 1 << 31], np.uint32)
@@ -211,7 +212,7 @@ def show(s: State) -> str:
     return "\n".join(["   a b c d e f g h", *(f"{r + 1}  {' '.join(row)}" for r, row in enumerate(cells)), _status(s)])
 
 
-def _status(s: State, names: Sequence[str] = "XO") -> str:
+def _status(s: State, names: Sequence[str] = MARKED) -> str:
     discs = np.asarray(board(s))
     count = f"X {(discs > 0).sum()}, O {(discs < 0).sum()}"
     if not bool(over(s)):

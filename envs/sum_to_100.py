@@ -75,7 +75,7 @@ class Rules:
             raise ValueError(f"no addition '{text}': want a number from 1 to {self.largest}")
         return int(number) - 1
 
-    def _status(self, s: State, names: Sequence[str] = "AB") -> str:
+    def _status(self, s: State, names: Sequence[str] = SEATS) -> str:
         if not bool(self.over(s)):
             return f"{names[int(s.to_move)]} to move"
         return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"

@@ -116,7 +116,7 @@ def show(s: State) -> str:
     return "\n".join([*lines, "   a b c", _status(s)])
 
 
-def _status(s: State, names: Sequence[str] = "XO") -> str:
+def _status(s: State, names: Sequence[str] = SEATS) -> str:
     if not bool(over(s)):
         return f"{names[int(s.to_move)]} to move"
     result = np.asarray(rewards(s))

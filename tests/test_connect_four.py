@@ -256,10 +256,10 @@ def test_columns_are_named_from_one():
 def test_picture_of_a_position():
     game = envs.make("connect_four:rows=3,cols=4,connect=3")
     s = game.from_record({"moves": [0, 1, 0, 1, 0]})
-    assert game.show(s).splitlines() == ["X . . .", "X O . .", "X O . .", "1 2 3 4", "X wins"]
+    assert game.show(s).splitlines() == ["X . . .", "X O . .", "X O . .", "1 2 3 4", "Red (X) wins"]
     assert game.svg(s).count("#20242a") == 3  # the row is ringed
     draw = envs.make("connect_four:rows=2,cols=2,connect=2")
-    assert draw.show(draw.init()).splitlines()[-1] == "X to move"
+    assert draw.show(draw.init()).splitlines()[-1] == "Red (X) to move"
 
 
 def test_a_full_board_without_a_row_is_a_draw():

@@ -435,5 +435,5 @@ def test_picture_of_a_position():
         " 2  * . * . .",
         " 1  . . . . B",
         "    a b c d e",
-        "A to move",
+        "White (A) to move",
     ]

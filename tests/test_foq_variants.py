@@ -25,7 +25,7 @@ def test_stuck_player_wins_the_single_game_on_3x3():
         assert " ".join("".join(".#"[x] for x in row) for row in s.ripped.astype(int)) == board
     assert bool(foq_single.over(s)) and int(foq_single.player(s)) == 0
     assert np.asarray(foq_single.rewards(s)).tolist() == [1, -1]
-    assert foq_single.show(s).splitlines() == [" 3  # # Q", " 2  # # #", " 1  . . .", "    a b c", "A wins"]
+    assert foq_single.show(s).splitlines() == [" 3  # # Q", " 2  # # #", " 1  . . .", "    a b c", "First wins"]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_stuck_player_of_three_drops_out_and_still_attacks(dropped_out):
     assert np.asarray(s.dropped).tolist() == [False, True, False]
     assert int(foq_multi.player(s)) == 2 and not bool(foq_multi.over(s))
     assert squares(foq_multi.mask(s)) == [1, 3]  # not the square below, which only B attacks
-    lines = [" 4  C * . *", " 3  . . . .", " 2  b . . .", " 1  . . A #", "    a b c d", "C to move"]
+    lines = [" 4  C * . *", " 3  . . . .", " 2  b . . .", " 1  . . A #", "    a b c d", "Blue (C) to move"]
     assert foq_multi.show(s).splitlines() == lines
     assert foq_multi.svg(s).count('opacity="0.45"') == 1
 
@@ -48,7 +48,7 @@ def test_nobody_wins_alone_when_one_of_three_forfeits(dropped_out):
     s = foq_multi.step(dropped_out, 5)
     assert int(s.forfeit) == 2
     assert np.asarray(foq_multi.rewards(s)).tolist() == [0.5, 0.5, -1]
-    assert foq_multi.show(s).splitlines()[-1] == "A and B win"
+    assert foq_multi.show(s).splitlines()[-1] == "White (A) and Red (B) win"
 
 
 def test_two_players_play_the_double_game():

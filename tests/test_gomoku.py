@@ -171,7 +171,7 @@ def test_picture_of_a_position():
         " 8  O O O O . . . . .",
         " 7  . . . . . . . . .",
     ]
-    assert game.show(s).endswith("X wins")
+    assert game.show(s).endswith("Black (X) wins")
     assert game.svg(s).count("#d0473c") == 5  # the row is ringed
     planes = np.asarray(game.observe(s))
     assert np.flatnonzero(planes[..., 0]).tolist() == [9, 10, 11, 12]

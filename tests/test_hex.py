@@ -214,7 +214,7 @@ def test_names_give_column_and_row_from_above():
 def test_picture_of_a_position():
     game = envs.make("hex:size=3")
     s = game.from_record(WON)
-    assert game.show(s).splitlines() == ["   a b c", " 1  X O .", "  2  X O .", "   3  X . .", "X wins"]
+    assert game.show(s).splitlines() == ["   a b c", " 1  X O .", "  2  X O .", "   3  X . .", "Red (X) wins"]
 
 
 def test_the_second_player_sees_the_board_over_the_diagonal():

@@ -189,7 +189,7 @@ def test_ctrl_c_ends_a_match_without_a_traceback():
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
     said = ""
-    while not said.endswith("your move as player 1>"):
+    while not said.endswith("your move as X>"):
         said += process.stderr.read(1)
         assert process.poll() is None
     process.send_signal(signal.SIGINT)

@@ -85,5 +85,5 @@ def test_your_game_notebook(execute, drawn, tmp_path):
     assert "rules hold" in printed
     assert "BROKEN" not in printed
     assert "won/drawn/lost" in printed
-    assert "player 1: " in printed or "player 2: " in printed  # the answer of eval
+    assert "Upright: " in printed or "Flat: " in printed  # the answer of eval
     assert pictures(cells) == 1

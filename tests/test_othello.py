@@ -183,7 +183,7 @@ def test_picture_of_the_start():
         "6  . . . . * . . .",
         "7  . . . . . . . .",
         "8  . . . . . . . .",
-        "X 2, O 2; X to move",
+        "X 2, O 2; Black (X) to move",
     ]
     own, other = np.moveaxis(np.asarray(othello.observe(othello.init())), -1, 0)
     assert (np.flatnonzero(own).tolist(), np.flatnonzero(other).tolist()) == ([28, 35], [27, 36])

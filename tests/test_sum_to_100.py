@@ -120,6 +120,6 @@ def test_names_and_picture():
     assert [game.action_name(a) for a in (0, 9)] == ["+1", "+10"]
     assert [game.parse_action(text) for text in ("+1", " 10 ")] == [0, 9]
     s = game.from_record({"total": 90, "to_move": -1})
-    assert game.show(s) == f"90 of 100  [{'#' * 45}{'.' * 5}]\nB to move"
-    assert game.show(game.step(s, 9)).endswith("B wins")
-    assert game.show(game.step(s, 10)).endswith("A wins")
+    assert game.show(s) == f"90 of 100  [{'#' * 45}{'.' * 5}]\nSecond to move"
+    assert game.show(game.step(s, 9)).endswith("Second wins")
+    assert game.show(game.step(s, 10)).endswith("First wins")

@@ -38,7 +38,7 @@ def test_two_people_play_a_game_to_its_end(sit):
     """X wins by the diagonal: every prompt is there, and the result is said."""
     printed = sit("--env=tictactoe --opponent=person", "b2", "a2", "a1", "b1", "c3")
     assert printed.count(PROMPT) == 5
-    assert "player 1 wins after 5 moves" in printed
+    assert "\nX wins after 5 moves" in printed
     assert printed.count("new, undo, save FILE or quit>") == 1
     board = "3  . . X\n2  O X .\n1  X O .\n   a b c\n"
     assert board in printed
@@ -80,7 +80,7 @@ def test_seats_and_three_players(sit):
     state = saved.replay(game, game.init(), names)[0][-1]
     assert legal == [game.action_name(int(a)) for a in np.flatnonzero(game.mask(state))]
     printed = sit("--env=foq_multi:rows=4,cols=4 --opponent=random --seat=0")
-    assert re.search(r"player \d wins? after \d+ moves|players .* win|a draw|player \d and player \d win", printed)
+    assert re.search(r"^(White|Red|Blue)( and (Red|Blue) win| wins) after \d+ moves", printed, re.MULTILINE)
     assert PROMPT not in printed
 
 
@@ -105,7 +105,7 @@ def test_hint_and_eval_find_the_win(sit, tmp_path):
     (tmp_path / "game.json").write_text(json.dumps({"game": "tictactoe", "actions": ["a3", "a1", "b3", "b1"]}))
     printed = sit("--env=tictactoe --opponent=uct:50", f"load {tmp_path}/game.json", "hint", "eval")
     assert re.search(r"^c3 \((won|\d+ %)\), expects c3", printed, re.MULTILINE)
-    assert re.search(r"^player 1: (won|9\d %|100 %) \(models/tictactoe, \d+ simulations\)", printed, re.MULTILINE)
+    assert re.search(r"^X: (won|9\d %|100 %) \(models/tictactoe, \d+ simulations\)", printed, re.MULTILINE)
     assert re.search(r"^c3 +\d+ +(won|9\d %|100 %) ", printed, re.MULTILINE)
 
 
@@ -113,7 +113,7 @@ def test_several_trees_add_up(sit):
     """Four trees on two devices: 64 simulations each, kept from move to move; after a3 X wins at once at c3."""
     options = "--env=tictactoe --opponent=person --trees=4 --num_simulations=64 --seconds=600"
     printed = sit(options, "b2", "a2", "a1", "eval", "a3", "hint", "eval")
-    made = re.findall(r"^player [12]: \w+ \(models/tictactoe, (\d+) simulations\)", printed, re.MULTILINE)
+    made = re.findall(r"^[XO]: \w+ \(models/tictactoe, (\d+) simulations\)", printed, re.MULTILINE)
     before, after = map(int, made)
     assert before == 4 * 64
     assert after >= 2 * 4 * 64
@@ -154,12 +154,12 @@ def test_go_is_saved_as_sgf(sit, tmp_path):
 
 @pytest.mark.parametrize(("seat", "first"), [(1, "person"), (2, "random")])
 def test_the_seat_is_a_place_in_the_order_of_moves(sit, seat, first):
-    """In EvoPawness Black begins, who has the number 1 inside: whoever sits first is asked first, and is player 1."""
+    """In EvoPawness Black begins, who has the number 1 inside: whoever sits first is asked first, and is Black."""
     printed = sit(f"--env=evopawness --opponent=random --seat={seat}", "moves", "quit")
     assert ("played: none" in printed) == (first == "person")
     assert ("random plays" in printed) == (first == "random")
     printed = sit("--env=evopawness --opponent=uct:1 --num_simulations=1", "eval")
-    assert re.search(r"^player 1: \d+ % ", printed, re.MULTILINE)
+    assert re.search(r"^Black: \d+ % ", printed, re.MULTILINE)
 
 
 RESIGNED = {"game": "tictactoe", "actions": ["b2"], "resigned": 1}
@@ -170,7 +170,7 @@ def test_a_resigned_game_stays_over(sit, tmp_path):
     (tmp_path / "game.json").write_text(json.dumps(RESIGNED))
     typed = [f"load {tmp_path}/game.json", "a1", "moves", f"save {tmp_path}/same.json", "undo", "a1", "moves"]
     printed = sit("--env=tictactoe --opponent=person", *typed, f"save {tmp_path}/on.json", "new")
-    assert printed.count("player 1 wins after 1 moves: player 2 resigned") == 4
+    assert printed.count("X wins after 1 moves: O resigned") == 4
     assert "'a1': the game is over" in printed
     assert "played: b2\nlegal: none, the game is over\n" in printed
     assert "played: b2 a1\n" in printed
@@ -182,14 +182,14 @@ def test_a_resigned_game_stays_over(sit, tmp_path):
 def test_the_others_win_where_one_of_three_resigns(sit, tmp_path):
     (tmp_path / "game.json").write_text('{"actions": [], "resigned": 1}')
     printed = sit("--env=foq_multi --opponent=person", f"load {tmp_path}/game.json")
-    assert "player 1 and player 3 win after 0 moves: player 2 resigned" in printed
+    assert "White and Blue win after 0 moves: Red resigned" in printed
 
 
 def test_sgf_has_the_result_of_a_resigned_game(sit, tmp_path):
     (tmp_path / "game.json").write_text('{"actions": ["c3", "d4"], "resigned": 0}')
     sit("--env=go:size=5 --opponent=person", f"load {tmp_path}/game.json", f"save {tmp_path}/game.sgf")
     assert "RE[W+R]" in (tmp_path / "game.sgf").read_text()
-    assert "player 2 wins after 2 moves: player 1 resigned" in sit(
+    assert "White wins after 2 moves: Black resigned" in sit(
         "--env=go:size=5 --opponent=person", f"load {tmp_path}/game.sgf"
     )
 
@@ -197,11 +197,11 @@ def test_sgf_has_the_result_of_a_resigned_game(sit, tmp_path):
 def test_a_player_may_resign(sit, tmp_path):
     """After the first move it is O's turn. Against an opponent the person gives up, and may take that back."""
     printed = sit("--env=tictactoe --opponent=person", "b2", "resign", "a1", "resign", f"save {tmp_path}/game.json")
-    assert "player 1 wins after 1 moves: player 2 resigned" in printed
+    assert "X wins after 1 moves: O resigned" in printed
     assert printed.count("the game is over; 'help'") == 2
     assert json.loads((tmp_path / "game.json").read_text()).items() >= RESIGNED.items()
     printed = sit("--env=tictactoe --opponent=random --seat=2", "resign", "undo", "moves")
-    assert "player 1 wins after 1 moves: player 2 resigned" in printed
+    assert "X wins after 1 moves: O resigned" in printed
     assert len(re.findall(r"played: \w\d\n", printed)) == 1
 
 
@@ -284,7 +284,8 @@ def test_column_names_are_no_pieces():
     """Go's columns A and B are not the queens of these names, nor O on a wide board White's stones."""
     picture = envs.make("go:size=15").show(envs.make("go:size=15").init())
     styles = {str(span.style) for span in coloured(picture).spans}
-    assert styles <= {"bright_black", "magenta"}
+    assert styles == {"bright_black", "magenta", "bold cyan"}  # the last for the X in `Black (X) to move`
+    assert len([span for span in coloured(picture).spans if span.style == "bold cyan"]) == 1
     assert {"bold cyan"} == {
         str(span.style)
         for span in coloured("S5/1/1").spans

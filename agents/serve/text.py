@@ -24,17 +24,17 @@ from agents.players import game_of
 from agents.serve import options as settings
 from agents.serve.mind import Mind, make_mover, words
 from agents.serve.options import Options
-from agents.serve.positions import first_player
+from agents.serve.positions import first_player, seats
 from envs import saved
 from envs.game import Game
 
 PEOPLE = "person"
 LABELS = re.compile(r"\s*(\d+|[A-Za-z])(\s+(\d+|[A-Za-z]))+\s*")  # a line that may be the names of the columns
 STYLES = {
-    r"(?<!\S)[AX](?!\S)|(?<!\S)Q(?!\S)|(?<!\S)[PSKNRBQ]\d+/\S+": "bold cyan",  # first player
-    r"(?<!\S)[BO](?!\S)|(?<!\S)[a-z]\d+/\S+": "bold red",
-    r"(?<!\S)C(?!\S)": "bold blue",
-    r"(?<!\S)D(?!\S)": "bold yellow",
+    r"(?<![^\s(])[AX](?![^\s)])|(?<!\S)Q(?!\S)|(?<!\S)[PSKNRBQ]\d+/\S+": "bold cyan",  # first player
+    r"(?<![^\s(])[BO](?![^\s)])|(?<!\S)[a-z]\d+/\S+": "bold red",
+    r"(?<![^\s(])C(?![^\s)])": "bold blue",
+    r"(?<![^\s(])D(?![^\s)])": "bold yellow",
     r"(?<!\S)\*(?!\S)": "green",
     r"(?<!\S)\+\w*": "magenta",
     r"(?<!\S)[#.](?!\S)|^\s*\d+(?=\s)|(?<=\S\s)\s*\d+$": "bright_black",
@@ -127,10 +127,11 @@ class Sitting:
         rewards = np.asarray(self.game.rewards(self.state) if gone is None else saved.after_resigning(self.game, gone))
         if not rewards.any():
             return "a draw"
-        first = sorted(seat(self.game, int(i)) for i in np.flatnonzero(rewards == rewards.max()))
-        best = [f"player {i}" for i in first]
-        said = f"{' and '.join(best)} {'wins' if len(best) == 1 else 'win'} after {len(self.actions)} moves"
-        return said if gone is None else f"{said}: player {seat(self.game, gone)} resigned"
+        best = sorted(map(int, np.flatnonzero(rewards == rewards.max())), key=lambda i: seat(self.game, i))
+        names = seats(self.game)
+        winners, win = " and ".join(names[i] for i in best), "wins" if len(best) == 1 else "win"
+        said = f"{winners} {win} after {len(self.actions)} moves"
+        return said if gone is None else f"{said}: {names[gone]} resigned"
 
     def worth(self, said: dict[str, Any]) -> str:
         """The value of a position or a move, for people."""
@@ -168,9 +169,9 @@ def evaluate(sitting: Sitting, arguments: list[str]) -> None:
     """the value of the position for the player to move, and the best moves"""
     said = sitting.thought()
     assert sitting.mind is not None
-    player = seat(sitting.game, int(sitting.game.player(sitting.state)))
+    mover = seats(sitting.game)[int(sitting.game.player(sitting.state))]
     worth = sitting.worth(said)
-    sitting.say(f"player {player}: {worth} ({sitting.mind.name}, {said['simulations']} simulations)")
+    sitting.say(f"{mover}: {worth} ({sitting.mind.name}, {said['simulations']} simulations)")
     table = Table(box=None, pad_edge=False)
     for name in ("move", "visits", "value", "prior"):
         table.add_column(name, justify="left" if name == "move" else "right", no_wrap=True)
@@ -311,7 +312,7 @@ def person(game: Game, console: Console) -> Mover:
         console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True, markup=False)
         while True:
             try:
-                line = console.input(f"your move as player {seat(game, int(game.player(state)))}> ")
+                line = console.input(f"your move as {seats(game)[int(game.player(state))]}> ")
             except EOFError:
                 raise ValueError("the input ended before the match did") from None
             try:
