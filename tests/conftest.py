@@ -37,6 +37,13 @@ def pytest_terminal_summary(terminalreporter):
         terminalreporter.write_line(line)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def compiled_programs_end_with_their_module():
+    """Few are shared between modules, and all together they fill gigabytes in every process."""
+    yield
+    jax.clear_caches()
+
+
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
 
