@@ -47,6 +47,7 @@ ORDER = [
     "host_match",
     "rating",
     "ratings",
+    "ladder",
     "tables",
     "metrics",
     "cli",
