@@ -110,7 +110,8 @@ class Gate:
 class Ladder:
     """Ratings of the networks of a run and of baselines, who play in lockstep: each network meets the two before it,
     the baselines meet the first, the middle and the last of them. The first baseline has rating 0. Matches that ended
-    are kept in RUN/matches.jsonl: the same command goes on after a stop, and another plays only what is new."""
+    are kept in RUN/matches.jsonl: the same command goes on after a stop, and another plays only what is new. Move that
+    file away to play all of them again, as after a change of the engine."""
 
     run: tyro.conf.Positional[Path]
     """Folder of a run."""

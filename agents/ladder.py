@@ -1,7 +1,8 @@
 """Ladders: who meets whom among the networks of a run and baselines, and the matches that are known already.
 
-A match is remembered in the folder of the run under everything that its result follows from. So a ladder that was
-stopped goes on where it was, and one with further networks or baselines plays only what is new.
+A match is remembered in the folder of the run under its players and options. So a ladder that was stopped goes on where
+it was, and one with further networks or baselines plays only what is new. Only a change of the engine itself goes
+unnoticed.
 """
 
 from __future__ import annotations
@@ -37,8 +38,10 @@ def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
 def identity(spec: str, player: Player) -> str:
     """The player's name, with what is in a network's file in place of where it lies."""
     folder = inner(spec).partition("@")[0]
-    path = Path(folder)
-    return player.name.replace(folder, models.digest(models.find(path))) if path.exists() else player.name
+    if not Path(folder).exists():
+        return player.name
+    before, _, after = player.name.rpartition(folder)
+    return before + models.digest(models.find(Path(folder))) + after
 
 
 def seed_of(seed: int, a: str, b: str) -> int:

@@ -406,7 +406,7 @@ def test_a_ladder_that_was_stopped_goes_on(run, tmp_path, monkeypatch, capsys):
 
     def rate(folder, *baselines):
         played.clear()
-        options = ["--baselines", *baselines, "--games=20", "--num_simulations=0"]
+        options = ["--baselines", *baselines, "--games=20", "--num_simulations=0", "--networks=1"]
         monkeypatch.setattr(sys, "argv", ["evaluate.py", "ladder", str(folder), *options])
         try:
             code = evaluate.main() or 0
