@@ -38,8 +38,9 @@ class Analyst:
     """(weights, key, trees) -> the same after `step` more simulations. They need room for as many nodes."""
     follow: Callable[[Tree, Array], Tree]
     """(trees, action) -> what is known of the position after it; trees where it was never tried are empty."""
+    policy: Callable[[Tree], Array]
+    """See `search.Forest`, as `codes` and `states`."""
     codes: Callable[[Tree], Array]
-    """See `search.Forest`, as `states`."""
     states: Callable[[Tree], Any]
 
 
@@ -92,6 +93,7 @@ def from_forest(
         begin=compiled(begin, everywhere, everywhere, everywhere),
         think=compiled(think, everywhere, everywhere, divided, donate_argnums=2),
         follow=compiled(follow, divided, everywhere),
+        policy=compiled(forest.policy, divided),
         codes=forest.codes,
         states=forest.states,
     )
@@ -153,11 +155,12 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
         `loss` for the mover, or None), and `moves`, the best first, `most` of them: `action`, `visits`,
         `value`, `prior`, `proven` and `line`, the moves that the first tree expects from it on.
     """
-    return look(analyst.game, jax.device_get(tree), np.asarray(analyst.codes(tree)), most)
+    host, policy = jax.device_get((tree, analyst.policy(tree)))
+    return look(analyst.game, host, policy, np.asarray(analyst.codes(tree)), most)
 
 
-def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]:
-    """`report` of trees on the host with the codes of their edges, see `search.Forest`."""
+def look(game: Game, host: Tree, policy: np.ndarray, codes: np.ndarray, most: int) -> dict[str, Any]:
+    """`report` of trees on the host with their improved policies and the codes of their edges, see `search.Forest`."""
     codes = np.broadcast_to(codes, host.logits.shape)[0]
     edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
     at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
@@ -169,7 +172,9 @@ def look(game: Game, host: Tree, codes: np.ndarray, most: int) -> dict[str, Any]
         low, high = at_root(host.low).max(0), at_root(host.high).min(0)
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
     best, limit = (low.max(), high.max()) if len(edges) else (-np.inf, np.inf)
-    order = np.lexsort((-prior, -q, -visits.sum(0), high == -1))
+    # Sequential halving ends with moves visited as often: between them its policy decides, as in a match.
+    improved = policy[:, edges].astype(np.float64).mean(0)
+    order = np.lexsort((-prior, -q, -improved, -visits.sum(0), high == -1))
     # What is proven comes first where nothing better can come, or seems to: see selection.prefer_proven.
     if len(order) and best > -1 and (best == limit or q[order[0]] < best):
         order = order[np.argsort(low[order] != best, kind="stable")]

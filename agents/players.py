@@ -25,6 +25,7 @@ from agents.search import (
     over_slots,
     root_edges,
     tree_slots,
+    visit_shares,
 )
 from agents.selfplay import random_action
 from agents.slots import legal_slots
@@ -262,7 +263,7 @@ def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
     def root(weights, key, states):
         return make_leaf(game, states, *evaluate(weights, key, states))
 
-    return make_trees(game, root, think, num_slots)
+    return make_trees(game, root, think, visit_shares, num_slots)
 
 
 def minimax_player(game: Game, depth: int) -> Player:

@@ -110,6 +110,8 @@ class Forest:
     think: Callable[..., tuple[Array, Array, Tree]]
     """(weights, key, trees, plies int32[B], explore) -> (edge to play int32[B], improved policy float32[B, K], trees),
     after `num_simulations` more simulations; `explore` is one bool, or bool[B] where trees differ."""
+    policy: Callable[[Tree], Array]
+    """The improved policy of trees that have grown, float32[B, K]."""
     codes: Callable[[Tree], Array]
     """Action codes of all edges, int32[B, C, K] or to be broadcast to it; -1 in an empty slot."""
     states: Callable[[Tree], Any]
@@ -132,6 +134,7 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
     expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), config.proofs)
     run = _gumbel if config.search == "gumbel" else _puct
+    policy = functools.partial(_improved, config=config) if config.search == "gumbel" else visit_shares
 
     def root(weights: Any, key: Array, states: Any) -> Leaf:
         return make_leaf(game, states, *evaluate_root(weights, key, states))
@@ -155,7 +158,7 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
         urge = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
         return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
-    forest = make_trees(game, root, think, num_slots, config.proofs)
+    forest = make_trees(game, root, think, policy, num_slots, config.proofs)
     return forest
 
 
@@ -163,10 +166,11 @@ def make_trees(
     game: Game,
     root: Callable[[Any, Array, Any], Leaf],
     think: Callable[..., tuple[Array, Array, Tree]],
+    policy: Callable[[Tree], Array],
     num_slots: int | None,
     proofs: bool = False,
 ) -> Forest:
-    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`, see `Forest`."""
+    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`; see `Forest`, as `policy`."""
 
     def plant(weights: Any, key: Array, states: Any, room: int) -> Tree:
         leaf = root(weights, key, states)
@@ -182,7 +186,7 @@ def make_trees(
     def states(tree: Tree) -> Any:
         return tree.states if num_slots is None else tree.states[0]
 
-    return Forest(plant, think, codes, states)
+    return Forest(plant, think, policy, codes, states)
 
 
 def make_search(game: Game, net: Network, config: Config, *, explore: bool = False):
@@ -249,10 +253,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.gumbel_actions, start.logits.shape[-1])
     table = jnp.asarray(selection.halving_table(considered, config.num_simulations))
-    values = functools.partial(
-        selection.completed_values,
-        value_scale=config.value_scale, visit_offset=config.visit_offset, rescale=config.rescale_values,
-    )  # fmt: skip
+    values = functools.partial(_completed, config=config)
 
     def at_root(edges: Edges) -> Array:
         edges = selection.prune(edges)
@@ -270,8 +271,17 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     visits = jnp.where(legal, edges.visits - start.visits, -1)
     finalists = legal & (visits == visits.max(-1, keepdims=True))
     action = selection.best(selection.gumbel_score(edges, found, noise), finalists)
-    improved = jax.nn.softmax(jnp.where(legal, edges.logits + found, ILLEGAL))
-    return selection.prefer_proven(root_edges(tree), action), improved, tree
+    return selection.prefer_proven(root_edges(tree), action), _improved(tree, config), tree
+
+
+def _completed(edges: Edges, config: Config) -> Array:
+    return selection.completed_values(edges, config.value_scale, config.visit_offset, config.rescale_values)
+
+
+def _improved(tree: Tree, config: Config) -> Array:
+    """Prior and completed values together (the same paper, section 4)."""
+    edges = selection.contenders(root_edges(tree))
+    return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + _completed(edges, config), ILLEGAL))
 
 
 def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, urge: Array | float = 0.0):
@@ -293,16 +303,21 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
     )
-    edges = selection.contenders(root_edges(tree))
-    visits = jnp.where(selection.legal(edges), edges.visits, 0)
-    total = visits.sum(-1, keepdims=True)
-    # Proofs may have settled every move that was visited, or found one that was not.
-    policy = jnp.where(total > 0, visits / jnp.maximum(total, 1), jax.nn.softmax(edges.logits))
+    edges, policy = selection.contenders(root_edges(tree)), visit_shares(tree)
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
     drawn = keys.draw(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
     action = selection.prefer_proven(root_edges(tree), logits.argmax(-1).astype(jnp.int32))
     return jnp.where(early, drawn, action).astype(jnp.int32), policy, tree
+
+
+def visit_shares(tree: Tree) -> Array:
+    """What share of the visits each edge of the roots has, float32[B, K]."""
+    edges = selection.contenders(root_edges(tree))
+    visits = jnp.where(selection.legal(edges), edges.visits, 0)
+    total = visits.sum(-1, keepdims=True)
+    # Proofs may have settled every move that was visited, or found one that was not.
+    return jnp.where(total > 0, visits / jnp.maximum(total, 1), jax.nn.softmax(edges.logits))
 
 
 def _where_noisy(explore: bool | Array, noisy: Callable[[], Array], plain: Array) -> Array:

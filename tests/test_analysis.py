@@ -172,10 +172,23 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, first, val
         low=edges(0, -1, -1, rest=-1), high=edges(0, 1, -1, rest=-1), child=edges(-1, -1, -1).astype(int),
         mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
     )  # fmt: skip
-    said = look(envs.make("tictactoe"), tree, np.arange(9)[None], most=9)
+    said = look(envs.make("tictactoe"), tree, edges(0, 0, 0)[:, 0], np.arange(9)[None], most=9)
     assert [move["action"] for move in said["moves"]] == [first, {"a3": "b3", "b3": "a3"}[first], "c3"]
     assert (said["value"], said["proven"]) == (value, None)
     assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
+
+
+@pytest.mark.parametrize(("visits", "order"), [((32, 32, 8), ["a3", "b3", "c3"]), ((32, 40, 8), ["b3", "a3", "c3"])])
+def test_between_moves_visited_as_often_the_improved_policy_decides(visits, order):
+    """b3 is worth a little more than a3, by less than its prior makes up for."""
+    edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
+    tree = SimpleNamespace(
+        logits=edges(0, -4, -4, rest=ILLEGAL), edge_visits=edges(*visits), q=edges(0.010, 0.012, 0.5),
+        child=edges(-1, -1, -1).astype(int), mover=np.zeros((1, 1), int), visits=np.full((1, 1), 73),
+        values=np.zeros((1, 1, 2)), low=None, high=None,
+    )  # fmt: skip
+    said = look(envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.arange(9)[None], most=9)
+    assert [move["action"] for move in said["moves"]] == order
 
 
 def test_a_line_follows_what_is_proven():

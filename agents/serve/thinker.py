@@ -52,6 +52,8 @@ class Engine:
     plant: Callable[[Any, Array, Any], Tree]
     think: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
     """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
+    policy: Callable[[Tree], Array]
+    """See `search.Forest`, as `codes`."""
     codes: Callable[[Tree], Array]
 
 
@@ -105,6 +107,7 @@ def _engine(game: Game, spec: str, path: Path | None, forest: Forest, weights: A
         room=room,
         plant=jax.jit(functools.partial(plant, room=room)),
         think=jax.jit(think, donate_argnums=2),
+        policy=jax.jit(forest.policy),
         codes=forest.codes,
     )
 
@@ -232,15 +235,17 @@ class Group:
 
     def _settle(self) -> None:
         """Ends what has thought enough, and writes the reports that are due."""
-        tree, now, engine = None, time.monotonic(), self.engine
+        seen, now, engine = None, time.monotonic(), self.engine
         for i, job in enumerate(self.lanes):
             ended = self._ready(job)
             if ended or (job.reports and now - job.reported > REPORT_EVERY):
                 job.reported = now
-                tree = tree or jax.device_get(self.tree)
-                lane = jax.tree.map(lambda x: x[i : i + 1], tree)
+                if seen is None:
+                    assert self.tree is not None
+                    seen = jax.device_get((self.tree, engine.policy(self.tree)))
+                lane, policy = jax.tree.map(lambda x: x[i : i + 1], seen)
                 codes = np.asarray(engine.codes(lane))
-                job.report = look(engine.game, lane, codes, most=engine.game.num_actions)
+                job.report = look(engine.game, lane, policy, codes, most=engine.game.num_actions)
                 if job.choice < 0:  # stopped before its first step: the prior chooses
                     at_root = np.broadcast_to(codes, lane.logits.shape)[0, ROOT]
                     job.choice = int(at_root[lane.logits[0, ROOT].argmax()])
