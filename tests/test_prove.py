@@ -206,15 +206,17 @@ def random_endgames(count, rows=4, cols=5):
 
 
 def test_what_theory_settles_is_right():
-    """Of 400 random positions: regions by hand, the longest walks by trying everything, results by search."""
+    """Of 800 random positions: regions by hand, results by search; among them queens who can come to the same squares,
+    while one has others of her own."""
     game = envs.make("foq:rows=4,cols=5")
-    states = list(random_endgames(400))
+    states = list(random_endgames(800))
     together = jax.tree.map(lambda *x: jnp.stack(x), *states)
     settled = np.asarray(jax.jit(jax.vmap(foq_theory.settled))(together))
     regions = np.asarray(jax.jit(jax.vmap(foq_theory.regions))(together))
     plain = exact_results(game, together)
     known = ~np.isnan(settled)
-    assert 60 < known.sum() < 400
+    together_still = regions.all(1).any((1, 2))
+    assert (known & ~together_still).sum() > 150 and 40 < (known & together_still).sum() < together_still.sum()
     np.testing.assert_array_equal(settled[known], plain[known])
     for state, region in list(zip(states, regions, strict=True))[:60]:
         free = {(int(r), int(c)) for r, c in np.argwhere(~np.asarray(state.ripped))}
@@ -245,16 +247,20 @@ def exact_results(game, states):
     return np.array([1.0 if wins(jax.tree.map(lambda x, i=i: x[i], states)) else -1.0 for i in range(count)])
 
 
+def walked(start, area, enough=99):
+    return int(foq_theory.walk(foq_theory.bits(start), foq_theory.bits(area), jnp.int32(enough)))
+
+
 def test_a_walk_is_a_walk():
     """Never longer than the longest, and as long on an open board, where every square can be visited."""
     for state in random_endgames(30):
-        start = np.zeros((4, 5), bool)
-        start.ravel()[int(state.queens[0])] = True
+        start = foq_theory.places(state.queens, (4, 5))[0]
         free = {(int(r), int(c)) for r, c in np.argwhere(~np.asarray(state.ripped))}
-        found = int(foq_theory.walk(jnp.asarray(start), ~state.ripped))
+        found = walked(start, ~state.ripped)
         assert found <= longest(free, (int(state.queens[0]) // 5, int(state.queens[0]) % 5))
     corner = jnp.zeros((4, 5), bool).at[0, 0].set(True)
-    assert int(foq_theory.walk(corner, ~corner)) == 19
+    assert walked(corner, ~corner) == 19
+    assert walked(corner, ~corner, 7) == 7
 
 
 def test_the_essence_of_a_position():
