@@ -1,8 +1,9 @@
 """Explores Flight of Queen and writes docs/foq_explored.md with its pictures: python docs/foq_explored.py
 
-Small boards are solved, the full one is searched by the network in models/foq. Takes about an hour on one core;
-`--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the page anew
-and leaves the others as they are: small (boards), single (the full board of one queen), sizes, first (moves), games.
+Small boards are solved, the full one is searched by the network in models/foq. Takes about an hour on one core and
+7 GB; `--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the
+page anew and leaves the others as they are: small (boards), single (the full board of one queen), sizes, first (moves),
+games.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ DOUBLE = ["3,3", "3,4", "3,5", "3,6", "4,4", "4,5", "4,6", "4,7", "5,5", "5,6", 
 SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6", "6,7", "7,7"]
 CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
-ROOM = 8_000_000
-ROOM_SINGLE = 24_000_000
+ROOM, ROOM_SMALL = 24_000_000, 3_000_000
+LARGE = 42  # squares; boards beyond need more room
 VALUED_EVERY = 5  # moves of an annotated game
 HARDWARE = ""  # what the page says of the machine where jax does not see that others use it too, see `main`
 
@@ -55,7 +56,7 @@ def solved_boards(form: str, boards: list[str], seconds: float) -> str:
     rows = []
     for sides in boards:
         game = envs.make(spec(form, sides))
-        solve = prove.make_solver(game, ROOM)
+        solve = prove.make_solver(game, ROOM if game.num_actions > LARGE else ROOM_SMALL)
         solve(game.init(), seconds=0)  # compiles
         verdict = solve(game.init(), all_moves=True, seconds=seconds, tell=say)
         names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
@@ -288,9 +289,9 @@ def small(minutes: float) -> str:
 
 def single(minutes: float) -> str:
     game = envs.make("foq_single")
-    solve = prove.make_solver(game, ROOM_SINGLE)
+    solve = prove.make_solver(game, ROOM)
     solve(game.init(), seconds=0)  # compiles
-    most = 12 * minutes
+    most = 5 * minutes
     return told(game, solve(game.init(), seconds=60 * most, tell=say), most)
 
 
@@ -299,7 +300,7 @@ def told(game: envs.Game, verdict: prove.Verdict, most: float) -> str:
     return SINGLE_BOARD.format(
         made=made(),
         game=game.name.partition(":")[0],
-        room=ROOM_SINGLE,
+        room=ROOM,
         most=most,
         positions=verdict.positions,
         minutes=verdict.seconds / 60,
@@ -318,15 +319,14 @@ def first(minutes: float) -> str:
 
 def games(minutes: float) -> str:
     game, ours = envs.make("foq"), str(MODEL)
-    solve = prove.make_solver(game, ROOM // 8)
+    solve = prove.make_solver(game, ROOM_SMALL)
     chosen = [
         ("The network against itself, 1024 simulations a move", [f"{ours}@1024"] * 2, "itself.png"),
         ("White: the network with 256 simulations; Red: 1000 random play-outs", [f"{ours}@256", "uct:1000"], "uct.png"),
         ("Two players of 200 random play-outs", ["uct:200"] * 2, "uct_uct.png"),
     ]
     texts = [
-        annotated(game, title, play(game, *players, seed=3), file, solve, 20 * minutes)
-        for title, players, file in chosen
+        annotated(game, title, play(game, *players, seed=3), file, solve, 100.0) for title, players, file in chosen
     ]
     return GAMES.format(made=made(), network=network(), games="\n\n".join(texts))
 
@@ -355,7 +355,7 @@ def network() -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; by default all")
-    parser.add_argument("--minutes", type=float, default=5.0, help="for each board")
+    parser.add_argument("--minutes", type=float, default=12.0, help="for each board")
     parser.add_argument("--hardware", default="", help="what the page says of the machine, by default what jax finds")
     options = parser.parse_args()
     global HARDWARE
