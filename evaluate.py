@@ -40,7 +40,7 @@ from agents.config import Config
 from agents.evaluation import make_evaluate
 from agents.host_match import Anyone, Guest
 from agents.network import make_network
-from agents.players import Player, for_play, game_of, inner, make_player, usual_simulations
+from agents.players import Player, for_play, game_of, inner, make_player, proved, usual_simulations
 from agents.serve import mind, text
 from envs import saved
 
@@ -248,8 +248,13 @@ def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyon
         return Guest(HUMAN, text.person(game, Console(stderr=True, highlight=False)))
     if spec.startswith(programs.SPEC):
         return programs.program(spec)
-    if (clock := mind.clocked(spec)) is not None:
-        return Guest(spec, mind.searcher(clock[0], game, clock[1], None, seed))
+    room, otherwise = proved(spec)
+    if (clock := mind.clocked(otherwise)) is not None:
+        name, seconds = clock
+        if room is None:
+            return Guest(spec, mind.searcher(name, game, seconds, None, seed))
+        searcher = mind.searcher(name, game, seconds / 2, None, seed)
+        return Guest(spec, mind.proving(searcher, game, room, seconds / 2))
     return make_player(spec, game, num_simulations)
 
 

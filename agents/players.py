@@ -66,9 +66,9 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     Raises:
         ValueError: no such player, or a network of another game.
     """
-    proved, otherwise = _proved(spec)
-    if proved is not None:
-        return proving_player(make_player(otherwise, game, num_simulations, proofs), game, proved)
+    room, otherwise = proved(spec)
+    if room is not None:
+        return proving_player(make_player(otherwise, game, num_simulations, proofs), game, room)
     kind, _, number = spec.partition(":")
     if spec == "random":
         return random_player(game)
@@ -109,10 +109,10 @@ def game_of(spec: str) -> str | None:
 
 def inner(spec: str) -> str:
     """The player without what is proved before it is asked."""
-    return _proved(spec)[1]
+    return proved(spec)[1]
 
 
-def _proved(spec: str) -> tuple[int | None, str]:
+def proved(spec: str) -> tuple[int | None, str]:
     """N and PLAYER of prove:N,PLAYER; None and the spec itself for all others.
 
     Raises:

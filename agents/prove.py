@@ -82,10 +82,12 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
     """A prover with room for that many positions; `evaluate` is a network's opinion (see `evaluation.make_evaluate`).
 
     Raises:
-        ValueError: the game is not for two players.
+        ValueError: the game is not for two players, or there is no room for a round of the search.
     """
     if game.num_players != 2:
         raise ValueError(f"proofs are for games of two players; {game.name} has {game.num_players}")
+    if room < 2 * LANES:
+        raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {room}")
     look = functools.partial(_look, game, evaluate)
 
     def begin(question, weights, state):
@@ -324,8 +326,6 @@ def make_asker(game: Game, room: int) -> Callable[[Any, Array], Graph]:
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
-    if room < 2 * LANES:
-        raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {room}")
     prover = make_prover(game, room)
 
     def ask(state: Any, least: Array) -> Graph:
@@ -379,6 +379,12 @@ class Verdict:
     seconds: float
     stopped: str | None  # for people, why something may be missing
 
+    @property
+    def kept(self) -> int | None:
+        """A move that is proved to keep the value, None where that is not known or all is lost."""
+        good = [action for action, value in self.moves.items() if value == self.value]
+        return good[0] if good and self.value is not None and self.value >= 0 else None
+
 
 def make_solver(game: Game, room: int = 1 << 20, evaluate: Evaluate | None = None, weights: Any = None):
     """solve(position, all_moves=False, seconds=inf, tell=nothing, asked=never) -> Verdict, compiled once.
@@ -387,7 +393,7 @@ def make_solver(game: Game, room: int = 1 << 20, evaluate: Evaluate | None = Non
     early where the graph is full, the time over, or it is `asked` to stop. `tell` gets a line for people, many times.
 
     Raises:
-        ValueError: the game is not for two players.
+        ValueError: the game is not for two players, or there is no room for a round of the search.
     """
     prover = make_prover(game, room, evaluate)
 

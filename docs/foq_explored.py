@@ -36,6 +36,7 @@ SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6", 
 CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
 ROOM, ROOM_SMALL = 24_000_000, 3_000_000
+ROOM_FULL = 40_000_000  # for one queen on the full board, 14 GB
 LARGE = 42  # squares; boards beyond need more room
 VALUED_EVERY = 5  # moves of an annotated game
 HARDWARE = ""  # what the page says of the machine where jax does not see that others use it too, see `main`
@@ -239,10 +240,10 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 SINGLE_BOARD = """## One queen on the full board (exact)
 
 {made}; {positions:,} positions, {minutes:.0f} minutes. The same is proved by
-`python evaluate.py prove {game} --positions={room} --minutes={most:g}`. On 8 x 8, where who cannot move wins,
-{winner} wins:
+`python evaluate.py prove {game} --all_moves --positions={room} --minutes={most:g}`. On 8 x 8, where who cannot
+move wins, {winner} wins:
 
-| first moves that win | that lose | not found out, as the winner was known before |
+| first moves that win | that lose | not found out |
 |---|---|---|
 | {wins} | {loses} | {unknown} |
 """
@@ -289,10 +290,10 @@ def small(minutes: float) -> str:
 
 def single(minutes: float) -> str:
     game = envs.make("foq_single")
-    solve = prove.make_solver(game, ROOM)
+    solve = prove.make_solver(game, ROOM_FULL)
     solve(game.init(), seconds=0)  # compiles
     most = 5 * minutes
-    return told(game, solve(game.init(), seconds=60 * most, tell=say), most)
+    return told(game, solve(game.init(), all_moves=True, seconds=60 * most, tell=say), most)
 
 
 def told(game: envs.Game, verdict: prove.Verdict, most: float) -> str:
@@ -300,7 +301,7 @@ def told(game: envs.Game, verdict: prove.Verdict, most: float) -> str:
     return SINGLE_BOARD.format(
         made=made(),
         game=game.name.partition(":")[0],
-        room=ROOM,
+        room=ROOM_FULL,
         most=most,
         positions=verdict.positions,
         minutes=verdict.seconds / 60,

@@ -207,6 +207,8 @@ def test_a_search_by_the_clock_plays_a_match():
     )  # this network keeps every value by itself, and every opening is played from both seats
     assert result["seconds"] >= 4 * 0.05 * (result["mean_plies"] - 2)
     assert time.monotonic() - began < 200
+    done = evaluate("prove:1024,uct:0.05s", "models/tictactoe@0.05s", "--games=4", "--json")
+    assert json.loads(done.stdout)["score"] == 0.5  # both keep every value
     done = evaluate("models/tictactoe@0s", "random")
     assert (done.returncode, done.stdout) == (2, "")
     assert "want more than 0 seconds" in done.stderr

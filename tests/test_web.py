@@ -61,10 +61,14 @@ def served(house):
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()
         limits = httpx.Limits(max_connections=100)
-        with httpx.Client(base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=120, limits=limits) as client:
-            yield client
-        server.should_exit = True
-        thread.join()
+        try:
+            with httpx.Client(
+                base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=120, limits=limits
+            ) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join()
 
 
 @pytest.fixture(scope="module")
@@ -153,6 +157,35 @@ def test_a_game_against_an_engine(client):
         session = rested(client, session)
     assert [move["player"] for move in session["history"]] == [i % 2 for i in range(session["ply"])]
     assert session["values"][-1] == session["result"]
+
+
+@pytest.mark.parametrize("otherwise", ["random", "uct:16"])
+def test_who_proves_first_wins_what_is_won(thinker, otherwise):
+    """On 4 x 4 the second of two queens wins whatever the first does (rules of the game, table of solved boards)."""
+    options = dataclasses.replace(OPTIONS, env="foq:rows=4,cols=4", opponent=f"prove:1024,{otherwise}")
+    with served(web.make_house(options, thinker)) as client:
+        for seed in range(4):
+            rng, session = random.Random(seed), begin(client)
+            assert session["players"] == ["person", options.opponent]
+            analysed = rested(client, ask(client, session, "analyse", simulations=16, seconds=5))
+            assert analysed["report"]["simulations"] == 10  # one step, two are too many
+            session |= analysed
+            while not session["over"]:
+                session = ask(client, session, "move", action=rng.choice(session["legal"])["action"])
+                session = rested(client, session)
+            assert session["result"] == [-1, 1]
+
+
+def test_a_search_for_proofs_ends_when_asked_to(thinker):
+    """From the start of 8 x 9 nothing is proved in a minute; the search ends as soon as nobody wants its answer."""
+    game, ended = envs.make("foq"), threading.Event()
+    job = Job(game, "prove:1000000,random", game.init(), 0, 0, 60.0, lambda _: ended.set())
+    thinker.submit(job)
+    while not job.begun:
+        time.sleep(0.02)
+    job.stopped = True
+    assert ended.wait(30.0)
+    assert game.mask(game.init())[job.choice]
 
 
 def test_whoever_begins_is_a_person_by_default(client):
@@ -639,6 +672,9 @@ def refused(capsys, *arguments) -> str:
         (["--num_simulations=0"], "at least 1"),
         (["--num_simulations=4097"], "at most 4096"),
         (["--opponent=uct:4097"], "at most 4096"),
+        (["--opponent=prove:1000,uct:4097"], "at most 4096"),
+        (["--opponent=prove:100,random"], "at least 512 positions"),
+        (["--env=foq_multi", "--opponent=prove:1000,random"], "for games of two players"),
         (["--opponent=models/foq@5000"], "at most 4096"),
         (["--seconds=nan"], "more than 0"),
         (["--host=no.such.host.invalid"], "--host="),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import envs
 from agents import models
-from agents.players import game_of
+from agents.players import game_of, inner
 from agents.serve import options as settings
 from agents.serve import sgf
 from agents.serve.mind import Mind, same_but_komi
@@ -218,7 +218,7 @@ class Engine:
 def _searcher(spec: str, num_simulations: int) -> tuple[str, int]:
     """The mind's spec, and its simulations, of a player that searches."""
     name, _, number = spec.partition(":" if spec.startswith("uct:") else "@")
-    if name != "uct" and game_of(spec) is None:
+    if name != "uct" and (inner(spec) != spec or game_of(spec) is None):
         raise ValueError(f"--ui=gtp plays with a network or uct:N, not with '{spec}'")
     if name != "uct" and not number:
         return name, num_simulations

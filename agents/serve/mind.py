@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from agents import analysis, mesh, models, tree_search
+from agents import analysis, mesh, models, prove, tree_search
 from agents.analysis import Analyst
 from agents.evaluation import ILLEGAL
 from agents.host_match import Mover
 from agents.network import make_network
-from agents.players import for_play, game_of, make_player, uct_forest
+from agents.players import for_play, game_of, make_player, proved, uct_forest
 from agents.tree_search import Tree
 from envs.game import Game
 
@@ -170,12 +170,33 @@ def clocked(spec: str) -> tuple[str, float] | None:
     return found[1], float(found[2])
 
 
+def proving(mover: Mover, game: Game, room: int, seconds: float) -> Mover:
+    """Plays what a search of `room` positions, so many seconds long at most, proves to keep the value; else as `mover`.
+
+    Raises:
+        ValueError: not two players, or hardly any room.
+    """
+    solve = prove.make_solver(game, room)
+    solve(game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
+
+    def move(start: Any, actions: Sequence[int], state: Any) -> int:
+        kept = solve(state, seconds=seconds).kept
+        return mover(start, actions, state) if kept is None else kept
+
+    return move
+
+
 def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0, trees: int = 1) -> Mover:
-    """A player of one game at a time, with the specs of `players.make_player`; who searches keeps his trees.
+    """A player of one game at a time, with the specs of `players.make_player`; who searches keeps his trees, and who
+    proves first has half of the time for that.
 
     Raises:
         ValueError: no such player, or a network of another game.
     """
+    room, otherwise = proved(spec)
+    if room is not None:
+        mover = make_mover(otherwise, game, num_simulations, seconds / 2, seed, trees)
+        return proving(mover, game, room, seconds / 2)
     path, _, limit = spec.partition(":" if spec.startswith("uct:") else "@")
     simulations = int(limit) if limit.isdigit() else num_simulations
     player = make_player(spec, game, num_simulations)  # refuses what it does not know

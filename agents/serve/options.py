@@ -25,8 +25,9 @@ class Options:
     ui: Literal["web", "text", "gtp"] = "web"
     """A page in the browser, the terminal, or a GTP 2 engine on standard input and output."""
     opponent: str = ""
-    """random, greedy, uct:N, minimax:D, or the folder of a run or model; `person` for two people. By default the
-    network of models/ for exactly this game, or uct:400 where there is none."""
+    """random, greedy, uct:N, minimax:D, the folder of a run or model, or prove:N,PLAYER: what N positions, or half of
+    the seconds, prove to be right, else PLAYER's move; `person` for two people. By default the network of models/ for
+    exactly this game, or uct:400 where there is none."""
     num_simulations: int = 128
     """Simulations for a move, at most; of each tree. On the page up to 4096."""
     seconds: float = 5.0
@@ -53,7 +54,7 @@ class Options:
             raise ValueError(
                 f"--num_simulations must be at most {MOST_SIMULATIONS} on the page, not {self.num_simulations}"
             )
-        own = re.search(r"(?:^uct:|@)(\d+)$", self.opponent)
+        own = re.search(r"(?:(?:^|,)uct:|@)(\d+)$", self.opponent)
         if self.ui == "web" and own and int(own[1]) > MOST_SIMULATIONS:
             raise ValueError(f"--opponent={self.opponent}: on the page want at most {MOST_SIMULATIONS} simulations")
         if not (math.isfinite(self.seconds) and self.seconds > 0):

@@ -16,6 +16,7 @@ from typing import Any
 
 import envs
 from agents import checkpoint, models
+from agents.players import inner
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
 from agents.serve.positions import changed, first_player, look_at, seats, titles, way
 from agents.serve.thinker import Job, Thinker, searches
@@ -80,7 +81,7 @@ class House:
 
     def analyst(self, game: Game) -> str:
         """Who analyses: a network where there is one, else MCTS."""
-        own = [name for name in self.opponents(game) if name != PERSON and searches(name)]
+        own = [inner(name) for name in self.opponents(game) if name != PERSON and searches(name)]
         return next((name for name in own if not name.startswith("uct")), UNTRAINED)
 
 
@@ -104,8 +105,9 @@ def _runs(name: str) -> list[str]:
 def engine_of(player: str, simulations: int) -> tuple[str, int]:
     """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the network
     alone, does not search."""
-    if player.startswith("uct:"):
-        return "uct", int(player.removeprefix("uct:"))
+    searcher = inner(player)
+    if searcher.startswith("uct:"):
+        return player.removesuffix(searcher) + "uct", int(searcher.removeprefix("uct:"))
     folder, at, number = player.rpartition("@")
     return (folder, int(number)) if at and number != "0" else (player, simulations)
 

@@ -20,7 +20,7 @@ from rich.text import Text
 import envs
 from agents import models
 from agents.host_match import Mover
-from agents.players import game_of
+from agents.players import game_of, inner
 from agents.serve import options as settings
 from agents.serve.mind import Mind, make_mover, words
 from agents.serve.options import Options
@@ -142,7 +142,7 @@ class Sitting:
         if not self.legal.size:
             raise ValueError("the game is over")
         if self.mind is None:
-            own = self.spec.partition("@")[0]
+            own = inner(self.spec).partition("@")[0]
             spec = own if game_of(own) is not None else models.shipped(self.game)
             self.mind = Mind(spec or "uct", self.game, self.options.num_simulations, seed=1, trees=self.options.trees)
         self.mind.place(self.states[0], self.actions, self.state)

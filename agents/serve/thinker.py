@@ -21,10 +21,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents import models
+from agents import models, prove
 from agents.analysis import look
 from agents.network import make_network
-from agents.players import for_play, make_player, uct_forest
+from agents.players import for_play, inner, make_player, proved, uct_forest
 from agents.search import Forest, make_forest
 from agents.serve.options import MOST_SIMULATIONS
 from agents.tree_search import ROOT, Tree
@@ -64,6 +64,7 @@ def make_engine(game: Game, spec: str, step: int) -> Engine:
     Raises:
         ValueError: there is no such network, or it is one of another game.
     """
+    spec = inner(spec)
     if spec == "uct":
         return _engine(game, spec, None, uct_forest(game, step), None, step)
     path = models.find(Path(spec))
@@ -117,7 +118,7 @@ class Job:
     """A search of one position. The thinker fills in what it finds; `done` is called once, in its thread."""
 
     game: Game
-    player: str  # random, greedy, minimax:D, uct, or the folder of a network
+    player: str  # random, greedy, minimax:D, uct, the folder of a network, or prove:N, and one of these
     state: Any
     plies: int
     simulations: int
@@ -269,6 +270,7 @@ class Worker:
         self.group: Group | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._act: Callable[..., Array] | None = None  # of one that does not
+        self._solve: Callable[..., prove.Verdict] | None = None  # of one that proves first
         self._weights: Any = None
         self._key = key
         self._thread = threading.Thread(target=self._run, name=f"{game.name} {player}", daemon=True)
@@ -290,7 +292,7 @@ class Worker:
                 continue
             if job is None:
                 return
-            jobs.append(job)
+            jobs += self._guarded(self._prove, [job])
 
     def _guarded(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> list[Job]:
         """Does some of the work; gives the jobs that are still to be done."""
@@ -304,6 +306,26 @@ class Worker:
             return jobs[failed:]
         self.ready()
         return left
+
+    def _prove(self, jobs: list[Job]) -> list[Job]:
+        """The jobs that no proof answers, for which there is half of their time."""
+        room, _ = proved(self.player)
+        if room is None:
+            return jobs
+        if self._solve is None:
+            self._solve = prove.make_solver(self.game, room)
+            self._solve(self.game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
+        return [job for job in jobs if not self._proved(job)]
+
+    def _proved(self, job: Job) -> bool:
+        """Whether a search for proofs found a move, or nobody wants one any more."""
+        assert self._solve is not None
+        job.begun = time.monotonic()
+        verdict = self._solve(job.state, seconds=job.seconds / 2, asked=lambda: job.stopped or job.dropped)
+        if verdict.kept is not None and not job.dropped:
+            job.choice = verdict.kept
+            job.done(job)
+        return verdict.kept is not None or job.dropped
 
     def _search(self, jobs: list[Job]) -> list[Job]:
         """One step of all searches."""
@@ -319,7 +341,7 @@ class Worker:
     def _answer(self, jobs: list[Job]) -> list[Job]:
         """One move, at once."""
         if self._act is None:
-            player = make_player(self.player, self.game, 0)
+            player = make_player(inner(self.player), self.game, 0)
             self._act, self._weights = jax.jit(player.act), player.weights
         job = jobs[0]
         if not job.dropped:
@@ -384,4 +406,5 @@ class Thinker:
 
 def searches(player: str) -> bool:
     """Whether a player has trees that can be shown: MCTS, and networks with simulations."""
-    return player not in ("random", "greedy") and not player.startswith("minimax:") and not player.endswith("@0")
+    name = inner(player)
+    return name not in ("random", "greedy") and not name.startswith("minimax:") and not name.endswith("@0")

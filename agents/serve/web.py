@@ -43,7 +43,7 @@ from agents.players import make_player
 from agents.serve.options import Options, loopback, opponent
 from agents.serve.positions import first_player, look_at, seats, titles
 from agents.serve.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
-from agents.serve.thinker import Job, Thinker, searches
+from agents.serve.thinker import Job, Thinker
 from envs import saved
 
 PAGE = Path(__file__).parent / "page"
@@ -226,11 +226,7 @@ def make_house(options: Options, thinker: Thinker) -> House:
     game = envs.make(options.env)
     player = opponent(options, game)
     if player != PERSON:
-        name, _ = engine_of(player, options.num_simulations)
-        if searches(name) and name != "uct":
-            make_player(f"{name}@0", game, 0)
-        elif not searches(name):
-            make_player(name, game, 0)
+        make_player(player, game, 0)
     return House(options, game, thinker)
 
 
@@ -243,7 +239,7 @@ def warm(house: House) -> None:
     state = game.init()
     for player in players:
         if player != PERSON:
-            house.thinker.submit(Job(game, engine_of(player, 1)[0], state, 0, 1, 60.0))
+            house.thinker.submit(Job(game, engine_of(player, 1)[0], state, 0, 1, 1.0))
     for name in envs.list():
         first_player(envs.make(name))  # seconds in all, for which nobody should wait who opens the list of games
 

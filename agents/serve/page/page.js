@@ -149,6 +149,8 @@ function opponentName(name) {
   if (name === "person") return "Another person";
   if (name === "random") return "Random moves";
   if (name === "greedy") return "Greedy, looks one move ahead";
+  const proofs = name.match(/^prove:(\d+),(.*)$/);
+  if (proofs) return `Proofs of ${Number(proofs[1]).toLocaleString("en")} positions, else: ${opponentName(proofs[2])}`;
   const [kind, number] = name.split(":");
   if (kind === "uct") return `Tree search with ${number} random games`;
   if (kind === "minimax") return `Minimax, ${number} moves deep`;
