@@ -29,6 +29,7 @@ from agents import (
     ladder,
     mesh,
     models,
+    openings,
     programs,
     prove,
     ratings,
@@ -70,7 +71,8 @@ class Match:
     as many more as it takes that the openings of the match are different positions, up to symmetry; where the game has
     fewer they come again, which is said and does not narrow the interval."""
     fair: bool = True
-    """Draw others for openings that are decided already, as uct:100 sees them: they tell nothing of the players."""
+    """Draw others for openings that are decided already, as uct:100 sees them or a short search proves: they tell
+    nothing of the players."""
     env: str | None = None
     """Game; by default that of the networks, or foq."""
     seed: int = 0
@@ -239,7 +241,7 @@ def run_match(command: Match | Gate) -> tuple[arena.Result, str | None]:
 def opening_plies(game: envs.Game, games: int, asked: int | None) -> int:
     """Random moves of the openings of a match; raises ValueError for a match that cannot be played."""
     arena.check_match(game, games, asked)
-    return arena.enough_plies(game, games // game.num_players) if asked is None else asked
+    return openings.enough_plies(game, games // game.num_players) if asked is None else asked
 
 
 def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:

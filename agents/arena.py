@@ -6,7 +6,6 @@ In a game for n players A has one seat and B all others, so that A has 1/n of th
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -17,17 +16,15 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import exact, mesh
-from agents.players import Player, make_uct
-from agents.selfplay import random_action
+from agents import mesh
+from agents.openings import make_openings, wide
+from agents.players import Player
 from envs.game import Array, Game
 
 CONFIDENCE = 0.95
 RESAMPLES = 20_000
-MOST_OPENING_PLIES = 10
 BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
 LOOK_SECONDS = 0.5  # between two looks at how far the games are, and so until Ctrl-C is heard
-IN_VAIN = 3  # rounds in a row that bring hardly any other opening, after which a game is taken to have no more
 
 
 class Named(Protocol):
@@ -72,111 +69,6 @@ Tell = Callable[[np.ndarray], None]
 
 def nobody(points: np.ndarray) -> None:
     """Where no one wants to hear."""
-
-
-class Openings(NamedTuple):
-    """Where games begin."""
-
-    states: Any  # [M, ...]
-    moves: Array  # int32[M, plies], the random moves that lead there, -1 once a game is over
-    code: Array  # uint32[M, 2], see `kind`
-    fault: Array  # int8[M]: 2 where the game is over, 1 where it is decided, see `one_sided`, if that was looked at
-
-
-def random_ply(game: Game, key: Array, states: Any) -> tuple[Any, Array]:
-    """Positions after one more random move, and the moves int32[B], -1 where the game is over."""
-    mask = jax.vmap(game.mask)(states)
-    action = random_action(key, mask)
-    return jax.vmap(game.step)(states, action), jnp.where(mask.any(-1), action, -1)
-
-
-def sample_openings(game: Game, key: Array, count: int, plies: int) -> tuple[Any, Array]:
-    """Positions after `plies` random moves, [count, ...], and these moves, int32[count, plies]."""
-    states = jax.vmap(game.init)(jax.random.split(key, count))
-    ply = lambda states, t: random_ply(game, jax.random.fold_in(key, t), states)
-    states, moves = jax.lax.scan(ply, states, jnp.arange(plies))
-    return states, moves.T
-
-
-def kind(game: Game, states: Any) -> Array:
-    """Codes uint32[B, 2] of positions, alike for those that players could hardly tell apart: by other moves, in a
-    mirror, or with other squares that nobody can come to. It is the least of two 32-bit hashes over all symmetries of
-    what the mover sees, without history; superko may thus tell apart what is one here, which costs an opening only.
-    """
-    if game.essence is not None:
-        states = jax.vmap(game.essence)(states)
-    planes = jax.vmap(game.observe)(states)
-    bits = jax.lax.bitcast_convert_type(jnp.where(planes == 0, 0.0, planes).astype(jnp.float32), jnp.uint32)
-    mover = jax.vmap(game.player)(states)
-    codes = jnp.stack([exact.code_of((jax.vmap(turn.planes)(bits), mover)) for turn in game.symmetries])
-    first = codes[..., 0].min(0)
-    second = jnp.where(codes[..., 0] == first, codes[..., 1], jnp.uint32(2**32 - 1)).min(0)
-    return jnp.stack([first, second], axis=-1)
-
-
-def wide(code: Any) -> np.ndarray:
-    """uint64[...] of uint32[..., 2], on the host."""
-    return np.asarray(code[..., 0], np.uint64) << np.uint64(32) | np.asarray(code[..., 1], np.uint64)
-
-
-def one_sided(best: Array, players: int) -> Array:
-    """Whether a position tells little of the players, since who is to move gets nearly all points or hardly any, `best`
-    being the mean result of the best move: among n a win is 1, a loss -1 / (n - 1)."""
-    share = (best * (players - 1) + 1) / players
-    return jnp.abs(share - 0.5) > 0.45
-
-
-def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[Array], Iterator[Openings]]:
-    """`draw(key)` gives `count` openings of `plies` random moves, then as many others, and so on without end: between
-    players without chance the same opening is the same game, and a network sees through every symmetry. Once the game
-    has no other, those that there are come again in turn.
-
-    With `fair` openings that are decided are left out, unless there are only such: MCTS with 100 random play-outs finds
-    a move that wins 95 in 100 of them, or none that loses fewer.
-    """
-
-    @jax.jit
-    def look(key):
-        states, moves = sample_openings(game, key, 2 * count, plies)
-        fault = 2 * jax.vmap(game.over)(states)
-        if fair and plies:
-            edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
-            best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
-            fault = jnp.maximum(fault, one_sided(best, game.num_players))
-        return Openings(states, moves, kind(game, states), fault.astype(jnp.int8))
-
-    def draw(key):
-        known: set[int] = set()
-        pools: tuple[list[Openings], ...] = [], [], []  # by fault
-        good, rounds, in_vain = pools[0], 0, 0
-        for given in itertools.count(0, count):
-            while len(good) < given + count and in_vain < IN_VAIN:
-                drawn, before = jax.device_get(look(jax.random.fold_in(key, rounds))), len(good)
-                for i, code in enumerate(wide(drawn.code).tolist()):
-                    if code not in known:
-                        known.add(code)
-                        pools[drawn.fault[i]].append(jax.tree.map(lambda x, i=i: x[i], drawn))
-                rounds += 1
-                in_vain = in_vain + 1 if 16 * (len(good) - before) < count else 0
-            pool = next(pool for pool in pools if pool)
-            yield jax.tree.map(lambda *x: np.stack(x), *(pool[i % len(pool)] for i in range(given, given + count)))
-
-    return draw
-
-
-def enough_plies(game: Game, pairs: int) -> int:
-    """The fewest random moves, two or more, after which twice as many openings hold `pairs` different ones, see `kind`;
-    at most `MOST_OPENING_PLIES`, nor than a third of the longest game."""
-    most = max(2, min(MOST_OPENING_PLIES, game.max_plies // 3))
-    ply = jax.jit(lambda key, states: random_ply(game, key, states)[0])
-    codes = jax.jit(lambda states: kind(game, states))
-    key = jax.random.key(0)
-    states = jax.vmap(game.init)(jax.random.split(key, 2 * pairs))
-    for plies in range(1, most):
-        states = ply(jax.random.fold_in(key, plies), states)
-        if plies >= 2 and len(np.unique(wide(codes(states)))) >= pairs:
-            return plies
-    return most
 
 
 def extend(code: Array, action: Array) -> Array:

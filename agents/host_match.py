@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents import arena
+from agents import arena, openings
 from agents.arena import Games
 from agents.players import Player
 from agents.programs import Process, Program, greeting
@@ -121,7 +121,7 @@ def play_match(
         raise ValueError(f"people, clocks and other programs play games for two; {game.name} is for {game.num_players}")
     arena.check_match(game, games, opening_plies)
     table, pairs = Table(game), games // 2
-    drawn = next(arena.make_openings(game, pairs, opening_plies, fair)(jax.random.key(seed)))
+    drawn = next(openings.make_openings(game, pairs, opening_plies, fair)(jax.random.key(seed)))
     starts = [[move for move in moves if move >= 0] for moves in drawn.moves.tolist()]
     movers = np.asarray(jax.vmap(game.player)(drawn.states))
     todo = ((pair, half) for pair in range(pairs) for half in range(2))
@@ -129,7 +129,7 @@ def play_match(
     width = 1 if Guest in (type(a), type(b)) else width
     ours = {i: asker(player, width, seed + i) for i, player in enumerate((a, b)) if isinstance(player, Player)}
     score, plies = np.full((2, pairs), np.nan), np.zeros((2, pairs), int)
-    code, opening = np.zeros((2, pairs), np.uint64), arena.wide(drawn.code)
+    code, opening = np.zeros((2, pairs), np.uint64), openings.wide(drawn.code)
     lanes: list[Lane] = []
     try:
         while True:

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from agents import arena, hosts, mesh
+from agents import arena, hosts, mesh, openings
 from agents.config import Config
 from agents.iteration import Run
 from agents.players import Player, make_act
@@ -60,7 +60,7 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
     newest, rival = Player("newest", act), Player("rival", act)
     players, share = game.num_players, arena.as_hard(config.gate_share, game.num_players)
     pairs = config.rating_games // players
-    match = arena.make_match(game, newest, rival, pairs, arena.enough_plies(game, pairs), False, hear)
+    match = arena.make_match(game, newest, rival, pairs, openings.enough_plies(game, pairs), False, hear)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration

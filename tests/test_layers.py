@@ -42,6 +42,7 @@ ORDER = [
     "models",
     "players",
     "solved",
+    "openings",
     "arena",
     "programs",
     "host_match",
