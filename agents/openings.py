@@ -76,9 +76,9 @@ def one_sided(best: Array, players: int) -> Array:
 
 
 def make_decided(game: Game) -> Callable[[Any], Array]:
-    """`decided(position) -> bool[]`, whether a short search proves that who is to move wins, or loses. For games of two
-    whose moves are cheap; of others nothing is proved."""
-    if game.num_players != 2 or not game.moves_are_cheap:
+    """`decided(position) -> bool[]`, whether a short search proves that who is to move wins, or loses; nothing is
+    proved where that would take long, see `prove.within_reach`."""
+    if not prove.within_reach(game):
         return lambda state: jnp.bool_(False)
     ask = prove.make_asker(game, max(2 * prove.LANES, PROOF_MOVES // game.max_legal))
 

@@ -39,6 +39,11 @@ LANES, ROUNDS = 256, 20  # descents at a time; times before the host is asked
 EMPTY = -1
 
 
+def within_reach(game: Game) -> bool:
+    """Whether a search of some seconds looks at enough positions to prove something: for two players, moves cheap."""
+    return game.num_players == 2 and game.moves_are_cheap
+
+
 class Numbers(NamedTuple):
     prove: Array
     refute: Array

@@ -176,6 +176,14 @@ def test_who_proves_first_wins_what_is_won(thinker, otherwise):
             assert session["result"] == [-1, 1]
 
 
+def test_shipped_networks_are_offered_with_proofs_before_them_where_moves_are_cheap(client):
+    offered = {game["game"].partition(":")[0]: game["opponents"] for game in client.get("/api/games").json()}
+    proving = {name: [spec for spec in specs if spec.startswith("prove:")] for name, specs in offered.items()}
+    assert [spec.partition(",")[2] for spec in proving["foq_single"]] == ["models/foq_single"]
+    assert not proving["foq_multi"] and not proving["go"] and not proving["evopawness"]  # three players, dear moves
+    assert not proving["hex"]  # no network
+
+
 def test_a_search_for_proofs_ends_when_asked_to(thinker):
     """From the start of 8 x 9 nothing is proved in a minute; the search ends as soon as nobody wants its answer."""
     game, ended = envs.make("foq"), threading.Event()

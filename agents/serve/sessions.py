@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
-from agents import checkpoint, models
+from agents import checkpoint, models, prove
 from agents.players import inner
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
 from agents.serve.positions import changed, first_player, look_at, seats, titles, way
@@ -24,6 +24,7 @@ from envs import saved
 from envs.game import Game
 
 PERSON = "person"
+PROOFS = 200_000  # positions of a search for proofs before the network, on the page; of Flight of Queen 100 MB
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call after which a session is forgotten
 MOST_SECONDS = 60.0
@@ -62,8 +63,11 @@ class House:
 
     def opponents(self, game: Game) -> list[str]:
         """Players that can be chosen by name, the default first; networks are those named on the command line, under
-        runs/ and in models/."""
-        found = [*([opponent(self.options, game)] if game is self.own else []), models.shipped(game), *_runs(game.name)]
+        runs/ and in models/, the latter also behind proofs."""
+        shipped = models.shipped(game)
+        found = [*([opponent(self.options, game)] if game is self.own else []), shipped, *_runs(game.name)]
+        if shipped and prove.within_reach(game):
+            found.append(f"prove:{PROOFS},{shipped}")
         found += [UNTRAINED, "uct:100", "uct:2000"]
         if game.evaluate is not None and game.num_players == 2:
             found.append("greedy")
