@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -75,6 +76,7 @@ def one_sided(best: Array, players: int) -> Array:
     return jnp.abs(share - 0.5) > 0.45
 
 
+@functools.lru_cache(maxsize=4)  # compiled once for all matches of a ladder
 def make_decided(game: Game) -> Callable[[Any], Array]:
     """`decided(position) -> bool[]`, whether a short search proves that who is to move wins, or loses; nothing is
     proved where that would take long, see `prove.within_reach`."""

@@ -1,7 +1,7 @@
 """Explores Flight of Queen and writes docs/foq_explored.md with its pictures: python docs/foq_explored.py
 
-Small boards are solved, the full one is searched by the network in models/foq. Takes about an hour on one core and
-7 GB; `--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the
+Small boards are solved, the full one is searched by the network in models/foq. Takes about two hours on one core and
+14 GB; `--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the
 page anew and leaves the others as they are: small (boards), single (the full board of one queen), sizes, first (moves),
 games.
 """

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents import arena, host_match, programs
+from agents import arena, host_match, openings, programs
 from agents.players import make_player
 
 ROOT = Path(__file__).parents[1]
@@ -69,11 +69,11 @@ def test_openings_are_those_of_the_arena(name):
         game, host_match.Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
         tell=lambda done, lane: began.append([]),
     )  # fmt: skip
-    drawn = next(arena.make_openings(game, 2, 3, False)(jax.random.key(4)))
+    drawn = next(openings.make_openings(game, 2, 3, False)(jax.random.key(4)))
     there = [asked[0] for asked in began if asked]  # moves made when the guest was asked first
     assert [actions[:3] for actions in there] == np.repeat(drawn.moves, 2, axis=0).tolist()
     assert [len(actions) for actions in there] == [3, 4, 3, 4]
-    assert played.opening.tolist() == arena.wide(drawn.code).tolist()
+    assert played.opening.tolist() == openings.wide(drawn.code).tolist()
 
 
 def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):
