@@ -8,10 +8,11 @@ import pytest
 
 import envs
 from agents import generations, mesh
-from agents.arena import Group, make_group, sample_openings
+from agents.arena import Group, make_group
 from agents.config import preset
 from agents.iteration import make_iteration, start_run
 from agents.network import make_network
+from agents.openings import make_decided, sample_openings
 from agents.players import make_player
 from agents.search import make_search
 
@@ -44,6 +45,7 @@ def programs():
         "search puct": (search(search="puct"), (weights, key, lanes.states, lanes.plies)),
         "search proofs": (search(proofs=True), (weights, key, lanes.states, lanes.plies)),
         "openings": (lambda k: sample_openings(game, k, 16, 2), (key,)),
+        "decided": (make_decided(game), (jax.eval_shape(game.init),)),
         "generation": (generations.make_play(simple, perceptron, by_values, alone), (first,)),
         "regression": (generations.make_learn(simple, perceptron, by_values, alone), (first, jnp.float32(0))),
         "match": (match, (None, None, group, lanes.plies, jnp.int32(4))),
