@@ -20,29 +20,22 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents import (
-    arena,
-    checkpoint,
-    cli,
-    exact,
-    host_match,
-    ladder,
-    mesh,
-    models,
-    openings,
-    programs,
-    prove,
-    ratings,
-    report,
-    solved,
-    tables,
-)
+from agents.arena import elo as ratings
+from agents.arena import host_match, ladder, openings, tables
+from agents.arena import match as arena
+from agents.arena import solved_positions as solved
+from agents.arena.host_match import Anyone, Guest
 from agents.config import Config
-from agents.evaluation import make_evaluate
-from agents.host_match import Anyone, Guest
-from agents.network import make_network
-from agents.players import Player, for_play, game_of, inner, make_player, proved, usual_simulations
-from agents.serve import mind, text
+from agents.network.inference import make_evaluate
+from agents.network.network import make_network
+from agents.players import gtp_client, stateful
+from agents.players.players import Player, for_play, game_of, inner, make_player, proved, usual_simulations
+from agents.run import report
+from agents.runtime import cli, mesh
+from agents.serve import terminal
+from agents.solvers import proof_number, retrograde
+from agents.storage import checkpoint
+from agents.storage import weights as models
 from envs import saved
 
 BASELINES = ("random", "minimax:2", "uct:100")
@@ -247,16 +240,16 @@ def opening_plies(game: envs.Game, games: int, asked: int | None) -> int:
 def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
     """See `Match`."""
     if spec == HUMAN:
-        return Guest(HUMAN, text.person(game, Console(stderr=True, highlight=False)))
-    if spec.startswith(programs.SPEC):
-        return programs.program(spec)
+        return Guest(HUMAN, terminal.person(game, Console(stderr=True, highlight=False)))
+    if spec.startswith(gtp_client.SPEC):
+        return gtp_client.program(spec)
     room, otherwise = proved(spec)
-    if (clock := mind.clocked(otherwise)) is not None:
+    if (clock := stateful.clocked(otherwise)) is not None:
         name, seconds = clock
         if room is None:
-            return Guest(spec, mind.searcher(name, game, seconds, None, seed))
-        searcher = mind.searcher(name, game, seconds / 2, None, seed)
-        return Guest(spec, mind.proving(searcher, game, room, seconds / 2))
+            return Guest(spec, stateful.searcher(name, game, seconds, None, seed))
+        searcher = stateful.searcher(name, game, seconds / 2, None, seed)
+        return Guest(spec, stateful.proving(searcher, game, room, seconds / 2))
     return make_player(spec, game, num_simulations)
 
 
@@ -275,7 +268,7 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
         def show(done: int, lane: host_match.Lane) -> None:
             assert lane.score is not None
             said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
-            console.print("", text.coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
+            console.print("", terminal.coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
 
         return host_match.play_match(game, a, b, timeout=timeout, tell=show, **options)
     with bar:
@@ -405,7 +398,7 @@ def run_solved(command: Solved) -> None:
     positions, start = solved.read(command.file, game), time.monotonic()
     found, players = {}, looks(command, game)
     if inner(command.player) == "exact":
-        unknown = int((np.asarray(exact.find(players["player"].weights, positions.states)) < 0).sum())
+        unknown = int((np.asarray(retrograde.find(players["player"].weights, positions.states)) < 0).sum())
         if unknown:
             many = f"{unknown} position{'s' if unknown > 1 else ''}"
             raise ValueError(f"exact: {many} of {command.file} cannot come up from the start of {game.name}")
@@ -459,13 +452,13 @@ def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
 
 def run_prove(command: Prove) -> None:
     game = choose_game(command.env, *([command.network] if command.network else []))
-    if command.positions < 2 * prove.LANES:
-        raise ValueError(f"--positions must be at least {2 * prove.LANES}, not {command.positions}")
+    if command.positions < 2 * proof_number.LANES:
+        raise ValueError(f"--positions must be at least {2 * proof_number.LANES}, not {command.positions}")
     start, played = game.init(), []
     if command.position:
         start, played = saved.from_file(game, command.position.read_text(encoding="utf-8"))
     state = saved.replay(game, start, [*played, *command.moves.split()])[0][-1]
-    solve = prove.make_solver(game, command.positions, *opinion(command.network, game))
+    solve = proof_number.make_solver(game, command.positions, *opinion(command.network, game))
     stop = threading.Event()
     usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
     with Console(stderr=True).status(game.name) as status:

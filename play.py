@@ -9,8 +9,10 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from agents import cli, mesh
+from agents.runtime import cli, mesh
 from agents.serve.options import Options
+
+PARTS = {"web": "web.server", "text": "terminal", "gtp": "gtp.protocol"}
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -20,7 +22,7 @@ def main(arguments: Sequence[str]) -> None:
         if options.trees > 1:
             mesh.claim_cores()
         try:
-            ui = importlib.import_module(f"agents.serve.{options.ui}")
+            ui = importlib.import_module(f"agents.serve.{PARTS[options.ui]}")
         except ModuleNotFoundError as missing:
             if missing.name and missing.name.partition(".")[0] in ("agents", "envs"):
                 raise

@@ -22,14 +22,19 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import archive, checkpoint, cli, diagnosis, hosts, learner, memory, mesh, models, preflight, recipe, replay
-from agents.archive import Archive
 from agents.config import Config, stage, stages
-from agents.iteration import Run
-from agents.metrics import METRICS, TENSORBOARD, Report, Silence
-from agents.network import Network, make_network
-from agents.rating import Match, Rating, check_rating, due, make_rating
-from agents.selfplay import Ended
+from agents.network.network import Network, make_network
+from agents.run import diagnosis, memory, preflight
+from agents.run import game_log as archive
+from agents.run.game_log import Archive
+from agents.run.gating import Match, Rating, check_rating, due, make_rating
+from agents.run.metrics import METRICS, TENSORBOARD, Report, Silence
+from agents.runtime import cli, mesh, processes
+from agents.storage import checkpoint
+from agents.storage import weights as models
+from agents.training import learner, recipe, replay
+from agents.training.iteration import Run
+from agents.training.selfplay import Ended
 from envs import check
 
 
@@ -58,10 +63,10 @@ def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
         ValueError: it holds a run, another process trains there, or it is not shared.
     """
     name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder = resume.parent.parent if resume else Path(hosts.told(config.out or f"runs/{name}"))
+    folder = resume.parent.parent if resume else Path(processes.told(config.out or f"runs/{name}"))
     trouble = ""
     with contextlib.ExitStack() as claim:
-        if hosts.first():
+        if processes.first():
             folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(folder, os.O_RDONLY)
             claim.callback(os.close, lock)
@@ -69,12 +74,12 @@ def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
                 trouble = f"another process trains in {folder}"
             elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
                 trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
-        if trouble := hosts.told(trouble):
+        if trouble := processes.told(trouble):
             raise ValueError(trouble)
-        if resume is None and hosts.first():
+        if resume is None and processes.first():
             set_aside(folder)
             (folder / METRICS).touch()
-        hosts.told("it is there")
+        processes.told("it is there")
         if resume is None and not (folder / METRICS).exists():
             raise ValueError(f"{folder} of the first process is not seen here: --out must be a folder all hosts share")
         yield folder
@@ -108,7 +113,7 @@ def set_aside(folder: Path) -> None:
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
-    if not hosts.first():
+    if not processes.first():
         return
     for name in (METRICS, archive.FILE):
         (folder / name).unlink(missing_ok=True)
@@ -148,8 +153,8 @@ def train_in(
     progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
-    report = Report(folder, iteration, progress) if hosts.first() else Silence()
-    games = Archive(folder, game, iteration) if hosts.first() else None
+    report = Report(folder, iteration, progress) if processes.first() else Silence()
+    games = Archive(folder, game, iteration) if processes.first() else None
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
@@ -160,7 +165,7 @@ def train_in(
         programs = build(game, net, config, devices, report, lambda: stop.asked)
         built = True  # and the memory is enough
         run = checkpoint.load_run(resume, config, devices) if resume else programs.start()
-        if hosts.first():
+        if processes.first():
             checkpoint.forget_later(folder, iteration)
         rehearsal = Rehearsal(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
@@ -178,7 +183,7 @@ def train_in(
             games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     report.say(f"evaluate it:  python evaluate.py match {folder} random")
-    report.say(f"look at it:   python -m agents.report {folder}")
+    report.say(f"look at it:   python -m agents.run.report {folder}")
     report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
@@ -337,7 +342,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
             run, rating = programs.rate(run, rating)
             _, asked = agreed(elapsed, outlets.stop.asked)
         saver.poll()
-        ended = hosts.whole(ended)
+        ended = processes.whole(ended)
         told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
         told |= {"distinct_openings": archive.distinct_openings(ended)}
         told |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
@@ -365,7 +370,7 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
 
 def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
     """What all processes decide by: the seconds of the first one's clock, and whether any was asked to stop."""
-    told = hosts.gathered(elapsed, asked)
+    told = processes.gathered(elapsed, asked)
     return float(told[0, 0]), bool(told[:, 1].any())
 
 
@@ -380,7 +385,7 @@ def leave(code: int) -> None:
 
 def main() -> None:
     try:
-        with hosts.together(), cli.errors():
+        with processes.together(), cli.errors():
             cli.keep_compiled()
             config, resume = cli.training(sys.argv[1:])
             train(config, resume)

@@ -43,11 +43,12 @@ class Config:
 
     weights: str = ""
     """Folder of a run or model whose network the run begins with, in place of a random one; its sizes are then the
-    defaults here, and with more --channels or --blocks it grows, see agents/grow.py. The board may have another size.
-    Take a smaller --learning_rate than for a new one: 1e-3, say, or 3e-3 where it has to learn another board."""
+    defaults here, and with more --channels or --blocks it grows, see agents/network/transfer.py. The board may have
+    another size. Take a smaller --learning_rate than for a new one: 1e-3, say, or 3e-3 where it has to learn another
+    board."""
     recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
     """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning
-    altogether, see agents/generations.py."""
+    altogether, see agents/training/value_regression.py."""
 
     # Self-play
     num_envs: int = 1024
@@ -89,7 +90,7 @@ class Config:
     """Edges that a node of the tree keeps: one for every action code, or slots for the legal actions alone. Slots where
     they are at most a quarter as many: the same moves in a fraction of the memory."""
     tree_writes: Literal["auto", "scatter", "one_hot"] = "auto"
-    """How numbers get into the trees, see agents/tree_writes.py; by default one_hot on a TPU, else scatter."""
+    """How numbers get into the trees, see agents/search/tree_updates.py; by default one_hot on a TPU, else scatter."""
     gumbel_actions: int = 8
     """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
     value_scale: float = 0.1
@@ -145,7 +146,7 @@ class Config:
     for games whose pieces slide. On a CPU it makes the network of 32 x 3 a third dearer. On by default in Flight of
     Queen on a CPU (docs/measurements.md); on accelerators it has not been measured."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
-    """See the docstring of agents/network.py for the measurement behind the default."""
+    """See the docstring of agents/network/network.py for the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the body; weights and heads stay in float32."""
 
@@ -160,7 +161,8 @@ class Config:
     batch_size: int = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"
-    """Muon learns a network of convolutions with fewer samples (docs/measurements.md); see agents/learner.py."""
+    """Muon learns a network of convolutions with fewer samples (docs/measurements.md); see
+    agents/training/learner.py."""
     learning_rate: float = 5e-3
     """Peak, reached after `warmup_updates`. For AdamW take 2e-3."""
     final_learning_rate: float = 0.05
@@ -184,7 +186,8 @@ class Config:
     (Wu 2020, policy surprise weighting)."""
     lesson_share: float = 0.0
     """Share of every batch that are not rows of self-play but positions whose results are proved by search, see
-    agents/lessons.py; for two players. Where each move may turn the result around, games teach little else of it."""
+    agents/training/proof_targets.py; for two players. Where each move may turn the result around, games teach little
+    else of it."""
     lesson_positions: int = 1 << 15
     """Positions that such a search may look at, 512 or more; one search in every iteration, on each device."""
     value_lambda: float = 1.0
@@ -285,7 +288,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
         "gate": True, "gate_share": 0.6, "gate_decided": True, "rating_games": 20, "rating_updates": 5000,
     },
-    # The tic-tac-toe article, see agents/generations.py.
+    # The tic-tac-toe article, see agents/training/value_regression.py.
     "value_generations": {
         "network": "mlp", "channels": 1024, "blocks": 0, "normalisation": "none", "optimiser": "adamw",
         "learning_rate": 1e-4, "final_learning_rate": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,

@@ -1,4 +1,4 @@
-"""Convolutions as agents/convolution.py writes them out for CPUs, beside XLA's own: how much sooner they are there.
+"""Convolutions as agents/network/convolution.py writes them out for CPUs, beside XLA's own: how much sooner they end.
 
 python benchmarks/convolutions.py [--json]
 
@@ -19,7 +19,8 @@ import jax.numpy as jnp
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from agents import convolution, mesh
+from agents.network import convolution
+from agents.runtime import mesh
 from benchmarks import rounds
 from envs.game import Array
 

@@ -22,9 +22,11 @@ import jax.numpy as jnp
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import cli, mesh, models, prove
-from agents.evaluation import make_evaluate
-from agents.network import make_network
+from agents.network.inference import make_evaluate
+from agents.network.network import make_network
+from agents.runtime import cli, mesh
+from agents.solvers import proof_number
+from agents.storage import weights as models
 from benchmarks import rounds
 from envs import foq
 
@@ -46,7 +48,7 @@ def measure(minutes: float) -> Iterator[rounds.Row]:
             "network": (whole, corner(rows, cols, whole), opinion),
         }
         for side, (rules, start, guide) in sides.items():
-            solve = prove.make_solver(rules, ROOM, *guide)
+            solve = proof_number.make_solver(rules, ROOM, *guide)
             solve(start, seconds=0)  # compiles
             verdict = solve(start, seconds=60 * minutes)
             known = verdict.value is not None

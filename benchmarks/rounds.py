@@ -14,7 +14,7 @@ from typing import Any
 
 import jax
 
-from agents import cli
+from agents.runtime import cli
 
 Row = dict[str, Any]
 

@@ -29,10 +29,10 @@ import jax
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import cli, mesh
 from agents.config import Config, preset
-from agents.iteration import make_learn, make_play, run_specs, start_run, updates_per_iteration
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.runtime import cli, mesh
+from agents.training.iteration import make_learn, make_play, run_specs, start_run, updates_per_iteration
 from benchmarks import rounds
 
 ROUNDS = 5

@@ -23,10 +23,10 @@ import jax.numpy as jnp
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import cli
 from agents.config import Config
-from agents.network import Heads, Network, make_network
-from agents.search import make_forest, make_search
+from agents.network.network import Heads, Network, make_network
+from agents.runtime import cli
+from agents.search.policies import make_forest, make_search
 from benchmarks import rounds
 from envs.game import Game
 

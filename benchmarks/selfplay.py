@@ -26,10 +26,11 @@ from jax.sharding import PartitionSpec as Spec
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import keys, mesh, selfplay
 from agents.config import Config
-from agents.network import make_network
-from agents.search import make_search
+from agents.network.network import make_network
+from agents.runtime import keys, mesh
+from agents.search.policies import make_search
+from agents.training import selfplay
 from benchmarks import rounds
 
 ROUNDS = 5

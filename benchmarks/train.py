@@ -27,9 +27,10 @@ import jax
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import iteration, mesh, replay
 from agents.config import preset
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.runtime import mesh
+from agents.training import iteration, replay
 from benchmarks import rounds
 
 ROUNDS = 5

@@ -22,10 +22,13 @@ from matplotlib.figure import Figure
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents import arena, cli, mesh, models, prove
-from agents.network import make_network
-from agents.players import for_play, make_player
-from agents.search import make_search
+from agents.arena import match as arena
+from agents.network.network import make_network
+from agents.players.players import for_play, make_player
+from agents.runtime import cli, mesh
+from agents.search.policies import make_search
+from agents.solvers import proof_number
+from agents.storage import weights as models
 from envs import draw, saved
 
 DOCS = Path(__file__).parent
@@ -57,7 +60,7 @@ def solved_boards(form: str, boards: list[str], seconds: float) -> str:
     rows = []
     for sides in boards:
         game = envs.make(spec(form, sides))
-        solve = prove.make_solver(game, ROOM if game.num_actions > LARGE else ROOM_SMALL)
+        solve = proof_number.make_solver(game, ROOM if game.num_actions > LARGE else ROOM_SMALL)
         solve(game.init(), seconds=0)  # compiles
         verdict = solve(game.init(), all_moves=True, seconds=seconds, tell=say)
         names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
@@ -290,13 +293,13 @@ def small(minutes: float) -> str:
 
 def single(minutes: float) -> str:
     game = envs.make("foq_single")
-    solve = prove.make_solver(game, ROOM_FULL)
+    solve = proof_number.make_solver(game, ROOM_FULL)
     solve(game.init(), seconds=0)  # compiles
     most = 5 * minutes
     return told(game, solve(game.init(), all_moves=True, seconds=60 * most, tell=say), most)
 
 
-def told(game: envs.Game, verdict: prove.Verdict, most: float) -> str:
+def told(game: envs.Game, verdict: proof_number.Verdict, most: float) -> str:
     names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
     return SINGLE_BOARD.format(
         made=made(),
@@ -320,7 +323,7 @@ def first(minutes: float) -> str:
 
 def games(minutes: float) -> str:
     game, ours = envs.make("foq"), str(MODEL)
-    solve = prove.make_solver(game, ROOM_SMALL)
+    solve = proof_number.make_solver(game, ROOM_SMALL)
     chosen = [
         ("The network against itself, 1024 simulations a move", [f"{ours}@1024"] * 2, "itself.png"),
         ("White: the network with 256 simulations; Red: 1000 random play-outs", [f"{ours}@256", "uct:1000"], "uct.png"),

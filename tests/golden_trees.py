@@ -26,8 +26,8 @@ from toys import noisy_network, stack
 
 import envs
 from agents.config import Config
-from agents.evaluation import make_evaluate
-from agents.mctx_search import make_recurrent
+from agents.network.inference import make_evaluate
+from agents.search.mctx_reference import make_recurrent
 from envs.game import Game
 
 FILE = pathlib.Path(__file__).parent / "golden" / "trees.jsonl"

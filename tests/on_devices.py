@@ -18,10 +18,12 @@ import numpy as np
 from jax.sharding import PartitionSpec as Spec
 
 import envs
-from agents import checkpoint, learner, mesh
 from agents.config import Config
-from agents.iteration import Run, make_play, run_specs, start_run
-from agents.network import Network, make_network
+from agents.network.network import Network, make_network
+from agents.runtime import mesh
+from agents.storage import checkpoint
+from agents.training import learner
+from agents.training.iteration import Run, make_play, run_specs, start_run
 from envs.game import Game
 
 COUNTS = (1, 2, 8)

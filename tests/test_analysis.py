@@ -11,11 +11,11 @@ import pytest
 from toys import blank_network, noisy_network
 
 import envs
-from agents import mesh
-from agents.analysis import advance, analyse, line, look, make_analyst, report
 from agents.config import Config
-from agents.evaluation import ILLEGAL
-from agents.tree_search import ROOT
+from agents.network.inference import ILLEGAL
+from agents.players.analysis import advance, analyse, line, look, make_analyst, report
+from agents.runtime import mesh
+from agents.search.tree import ROOT
 
 CONFIG = Config(num_simulations=32, gumbel_actions=16)
 KINDS = ["gumbel", "puct"]

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import envs
-from agents import arena, openings
-from agents.players import Player, make_player
+from agents.arena import match as arena
+from agents.arena import openings
+from agents.players.players import Player, make_player
 
 
 def first_or_last(first: bool, game: envs.Game) -> Player:

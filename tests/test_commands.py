@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 
 import envs
-from agents import arena, checkpoint, mesh, models
+from agents.arena import match as arena
 from agents.config import preset
-from agents.metrics import PROTO, Balance, Report
+from agents.run.metrics import PROTO, Balance, Report
+from agents.runtime import mesh
+from agents.storage import checkpoint
+from agents.storage import weights as models
 
 ROOT = pathlib.Path(__file__).parents[1]
 TINY = [
@@ -254,7 +257,7 @@ def test_stopping_and_resuming_equals_never_stopping(tmp_path):
 
 def report(*arguments):
     return subprocess.run(
-        [sys.executable, "-m", "agents.report", *arguments],
+        [sys.executable, "-m", "agents.run.report", *arguments],
         cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True, capture_output=True, timeout=300,
     )  # fmt: skip
 
@@ -530,7 +533,7 @@ def test_no_player_is_listed_under_two_names(spec, recipe, env, names, monkeypat
 
 
 def test_players_of_a_table_have_openings_of_their_own_in_every_match():
-    from agents import ladder
+    from agents.arena import ladder
 
     seeds = {ladder.seed_of(seed, a, b) for seed in range(3) for a in "abcde" for b in "abcde"}
     assert len(seeds) == 75

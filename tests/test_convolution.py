@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import envs
-from agents import convolution
 from agents.config import Config
-from agents.network import make_network
+from agents.network import convolution
+from agents.network.network import make_network
 
 
 def written_out(x, kernel, g):

@@ -13,7 +13,8 @@ import time
 
 import pytest
 
-from agents import checkpoint, cli
+from agents.runtime import cli
+from agents.storage import checkpoint
 
 ROOT = pathlib.Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}

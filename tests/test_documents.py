@@ -16,7 +16,7 @@ import pytest
 
 import envs
 import evaluate
-from agents import cli
+from agents.runtime import cli
 from agents.serve.options import Options
 from envs import saved
 
@@ -118,7 +118,14 @@ def test_commands_run(home, words):
 
 def test_the_documents_have_commands():
     seen = {where(words) for _, words in CASES}
-    assert {"train.py", "evaluate.py", "play.py", "agents/report.py", "agents/export.py", "envs/draw.py"} <= seen
+    assert {
+        "train.py",
+        "evaluate.py",
+        "play.py",
+        "agents/run/report.py",
+        "agents/storage/export.py",
+        "envs/draw.py",
+    } <= seen
     assert len(CASES) > 40
 
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import envs
-from agents import exact, solved
-from agents.players import make_player
+from agents.arena import solved_positions
+from agents.players.players import make_player
+from agents.solvers import retrograde
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 
@@ -17,11 +18,11 @@ GOLDEN = pathlib.Path(__file__).parent / "golden"
 def test_the_best_moves_are_those_of_the_golden_table(name):
     game = envs.make(name)
     (path,) = GOLDEN.glob(f"{name}_solved.jsonl*")
-    positions = solved.read(path, game)
-    table = exact.solve(game)
-    found = jax.jit(exact.find)(table, positions.states)
+    positions = solved_positions.read(path, game)
+    table = retrograde.solve(game)
+    found = jax.jit(retrograde.find)(table, positions.states)
     np.testing.assert_array_equal(table.best[found], positions.right)
-    assert (solved.choose(make_player("exact", game, 0), positions, 0) >= 0).all()
+    assert (solved_positions.choose(make_player("exact", game, 0), positions, 0) >= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -37,9 +38,9 @@ def test_the_best_moves_are_those_of_the_golden_table(name):
 def test_small_boards_of_flight_of_queen(spec, winning):
     """The winning first moves, all of them, from another solver; without one every move is as good as any."""
     game = envs.make(spec)
-    table = exact.solve(game)
+    table = retrograde.solve(game)
     start = jax.tree.map(lambda x: x[None], game.init())
-    place = int(exact.find(table, start)[0])
+    place = int(retrograde.find(table, start)[0])
     assert int(table.values[place]) == (1 if winning else -1)
     best = set(np.flatnonzero(table.best[place]).tolist())
     assert best == (winning or set(np.flatnonzero(game.mask(game.init())).tolist()))
@@ -47,7 +48,7 @@ def test_small_boards_of_flight_of_queen(spec, winning):
 
 def test_every_position_has_a_best_move_until_the_end():
     game = envs.make("tictactoe")
-    table = exact.solve(game)
+    table = retrograde.solve(game)
     assert len(table.codes) == 5478  # positions of tic-tac-toe, a known number
     assert int((~np.asarray(table.best).any(1)).sum()) == 958  # of them finished, likewise
 
@@ -59,7 +60,7 @@ def test_positions_that_cannot_come_up_are_not_in_the_table():
     odd = usual._replace(board=np.array([[1, -1, -1], [-1, 0, 0], [0, 0, 0]], np.int8))
     states = jax.tree.map(lambda *x: np.stack([x[0]] * 200 + [x[1]]), odd, usual)
     player = make_player("exact", game, 0)
-    places = np.asarray(exact.find(player.weights, states))
+    places = np.asarray(retrograde.find(player.weights, states))
     assert (places[:200] == -1).all() and places[200] >= 0
     moves = np.asarray(player.act(player.weights, jax.random.key(0), states, np.zeros(201, np.int32)))
     assert set(moves[:200].tolist()) == {4, 5, 6, 7, 8}
@@ -67,10 +68,10 @@ def test_positions_that_cannot_come_up_are_not_in_the_table():
 
 def test_more_players_are_refused():
     with pytest.raises(ValueError, match="exact: perfect play is for two players"):
-        exact.solve(envs.make("foq_multi"))
+        retrograde.solve(envs.make("foq_multi"))
 
 
 def test_games_that_are_too_large_are_refused(monkeypatch):
-    monkeypatch.setattr(exact, "MOST_POSITIONS", 1000)
+    monkeypatch.setattr(retrograde, "MOST_POSITIONS", 1000)
     with pytest.raises(ValueError, match="exact: tictactoe has more than 1000 positions"):
         make_player("exact", envs.make("tictactoe"), 0)

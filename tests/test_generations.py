@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import envs
-from agents import generations, iteration, mesh
 from agents.config import preset
-from agents.generations import discounted, make_games, value_greedy
-from agents.network import Heads, Network, make_network
+from agents.network.network import Heads, Network, make_network
+from agents.runtime import mesh
+from agents.training import iteration, value_regression
+from agents.training.value_regression import discounted, make_games, value_greedy
 
 GAME = envs.make("tictactoe")
 CONFIG = dataclasses.replace(preset(GAME, "cpu", "value_generations"), num_envs=4000, channels=64, batch_size=64)
@@ -20,7 +21,7 @@ CONFIG = dataclasses.replace(preset(GAME, "cpu", "value_generations"), num_envs=
 @pytest.fixture(scope="module")
 def random_games():
     net = make_network(GAME, CONFIG)
-    lanes = generations.new_lanes(GAME, jax.random.key(0), 4000, CONFIG)
+    lanes = value_regression.new_lanes(GAME, jax.random.key(0), 4000, CONFIG)
     play = jax.jit(make_games(GAME, net))
     return jax.device_get(play(net.init(jax.random.key(1)), jax.random.key(2), lanes, jnp.bool(True)))
 
@@ -33,7 +34,7 @@ def test_generation_zero_is_random(random_games):
     for share, known in zip(shares, (0.585, 0.288, 0.127), strict=True):
         assert share == pytest.approx(known, abs=4 * np.sqrt(known * (1 - known) / 4000))
     assert lanes.plies.mean() == pytest.approx(7.62, abs=0.1)
-    assert (generations.of_games(rows).sum(0) == lanes.plies).all()
+    assert (value_regression.of_games(rows).sum(0) == lanes.plies).all()
     assert (rows.done.sum(0) == 1).all()
 
 
@@ -49,8 +50,8 @@ def test_of_othello_it_may_learn_the_future():
     game = envs.make("othello")
     config = dataclasses.replace(preset(game, "cpu", "value_generations"), num_envs=8, channels=8, future_weight=1.0)
     net, one = make_network(game, config), mesh.make_mesh(8, config.batch_size, 1)
-    run = jax.eval_shape(lambda: generations.start_run(game, net, config))
-    jax.eval_shape(generations.make_learn(game, net, config, one), run, 0.0)
+    run = jax.eval_shape(lambda: value_regression.start_run(game, net, config))
+    jax.eval_shape(value_regression.make_learn(game, net, config, one), run, 0.0)
 
 
 def test_results_are_discounted_towards_the_opening(random_games):
@@ -95,9 +96,9 @@ def test_the_best_successor_is_the_worst_for_who_moves_there():
 def test_a_generation_fills_the_replay_and_is_learnt():
     net, devices = make_network(GAME, CONFIG), mesh.make_mesh(4000, 64)
     assert devices.size == 2
-    run = mesh.laid_out(lambda: generations.start_run(GAME, net, CONFIG), generations.run_specs, devices)()
-    play = jax.jit(generations.make_play(GAME, net, CONFIG, devices))
-    learn = jax.jit(generations.make_learn(GAME, net, CONFIG, devices))
+    run = mesh.laid_out(lambda: value_regression.start_run(GAME, net, CONFIG), value_regression.run_specs, devices)()
+    play = jax.jit(value_regression.make_play(GAME, net, CONFIG, devices))
+    learn = jax.jit(value_regression.make_learn(GAME, net, CONFIG, devices))
     losses, rows = [], 0.0
     for _ in range(3):
         run, played, ended = play(run)

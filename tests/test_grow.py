@@ -9,8 +9,8 @@ import pytest
 
 import envs
 from agents.config import Config
-from agents.grow import copies, grow, resize
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.network.transfer import copies, grow, resize
 
 GAME = envs.make("foq:rows=4,cols=5")
 SMALL = Config(env=GAME.name, channels=8, blocks=1, future_weight=1.0, slides=True, pooling=True)

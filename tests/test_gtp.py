@@ -18,12 +18,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import envs
-from agents import models
 from agents.config import Config
-from agents.network import make_network
-from agents.serve.engine import Clock, Engine
-from agents.serve.gtp import ANALYSES, COMMANDS, respond
+from agents.network.network import make_network
+from agents.serve.gtp.engine import Clock, Engine
+from agents.serve.gtp.protocol import ANALYSES, COMMANDS, respond
 from agents.serve.options import Options
+from agents.storage import weights as models
 
 ROOT = pathlib.Path(__file__).parents[1]
 GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import envs
-from agents import arena, host_match, openings, programs
-from agents.players import make_player
+from agents.arena import host_match, openings
+from agents.arena import match as arena
+from agents.players import gtp_client
+from agents.players.players import make_player
 
 ROOT = Path(__file__).parents[1]
 GAME = envs.make("go:size=5,komi=24.5")
@@ -39,7 +41,7 @@ def program(tmp_path):
     def make(answer):
         (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
         (tmp_path / "started").mkdir()
-        return programs.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
+        return gtp_client.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
 
     yield make
     for path in (tmp_path / "started").iterdir():  # nobody is left behind
@@ -124,9 +126,9 @@ def test_a_match_stops_when_it_is_decided(program):
 
 def test_unknown_programs_and_other_games_are_refused(program):
     with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
-        programs.program("gtp:no-such-engine --fast")
+        gtp_client.program("gtp:no-such-engine --fast")
     with pytest.raises(ValueError, match="there is no program ''"):
-        programs.program("gtp:")
+        gtp_client.program("gtp:")
     passing, game = program(says("pass")), envs.make("othello")
     with pytest.raises(ValueError, match="GTP programs play Go"):
         host_match.play_match(game, passing, passing, games=2, opening_plies=0, seed=0)

@@ -10,11 +10,13 @@ import optax
 import pytest
 
 import envs
-from agents import checkpoint, learner, mesh, replay, selfplay
 from agents.config import Config, preset
-from agents.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
-from agents.network import along_lines, highest, make_network
-from agents.tree_search import SearchResult
+from agents.network.network import along_lines, highest, make_network
+from agents.runtime import mesh
+from agents.search.tree import SearchResult
+from agents.storage import checkpoint
+from agents.training import learner, replay, selfplay
+from agents.training.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
 from envs import foq
 
 SMALL = Config(

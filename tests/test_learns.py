@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import train
-from agents import cli, solved
-from agents.players import make_player
+from agents.arena import solved_positions
+from agents.players.players import make_player
+from agents.runtime import cli
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 SHORT = {
@@ -34,10 +35,12 @@ def test_a_recipe_learns(recipe, tmp_path, monkeypatch, record_property):
     arguments = ["--env=tictactoe", f"--recipe={recipe}", "--out=run", "--seed=1", *SHORT[recipe]]
     config, _ = cli.training(arguments)
     train.train(config, None)
-    positions = solved.read(GOLDEN / "tictactoe_solved.jsonl.gz", train.envs.make("tictactoe"))
+    positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", train.envs.make("tictactoe"))
     kept = {}
     for simulations in (0, 32):
-        moves = solved.choose(make_player(f"run@{simulations}", train.envs.make("tictactoe"), 0), positions, 0)
+        moves = solved_positions.choose(
+            make_player(f"run@{simulations}", train.envs.make("tictactoe"), 0), positions, 0
+        )
         kept[simulations] = positions.right[np.arange(len(moves)), moves].mean()
     record_property("report", f"{recipe:18s} keeps {kept[0]:.1%} alone, {kept[32]:.1%} with 32 simulations")
     assert dataclasses.asdict(config)["recipe"] == recipe

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 import envs
-from agents import checkpoint, exact, lessons, mesh, prove, replay
 from agents.config import Config
-from agents.iteration import make_iteration, run_specs, start_run
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.runtime import mesh
+from agents.solvers import proof_number, retrograde
+from agents.storage import checkpoint
+from agents.training import proof_targets, replay
+from agents.training.iteration import make_iteration, run_specs, start_run
 from envs import saved
 
 SMALL = Config(
@@ -34,12 +37,12 @@ def test_lessons_agree_with_perfect_play(spec, opening):
     """Every position, for both movers: its value, and what is said of each of its moves."""
     game = envs.make(spec)
     state = saved.replay(game, game.init(), opening)[0][-1]
-    graph = jax.jit(prove.make_asker(game, 4096))(state, jnp.float32(1))
-    assert prove.decided(graph.numbers)[0]
-    pick = jax.jit(lessons.pick, static_argnums=(0, 4))
+    graph = jax.jit(proof_number.make_asker(game, 4096))(state, jnp.float32(1))
+    assert proof_number.decided(graph.numbers)[0]
+    pick = jax.jit(proof_targets.pick, static_argnums=(0, 4))
     memory, actions, right, value, there = pick(game, graph, game.player(state), jax.random.key(0), 300)
-    table, rows = exact.solve(game), np.flatnonzero(there)
-    places = exact.find(table, jax.tree.map(lambda x: x[rows], memory))
+    table, rows = retrograde.solve(game), np.flatnonzero(there)
+    places = retrograde.find(table, jax.tree.map(lambda x: x[rows], memory))
     assert (table.values[places] == np.asarray(value)[rows]).all()
     assert {-1, 1} == set(np.asarray(value)[rows].tolist())
     movers = jax.vmap(game.player)(memory)
@@ -61,9 +64,9 @@ def test_lessons_agree_with_perfect_play(spec, opening):
 def test_where_draws_are_possible_only_wins_are_told():
     """Tic-tac-toe from the start is a draw, so that X does not win is known, but not whether he loses."""
     game = envs.make("tictactoe")
-    graph = jax.jit(prove.make_asker(game, 8192))(game.init(), jnp.float32(1))
+    graph = jax.jit(proof_number.make_asker(game, 8192))(game.init(), jnp.float32(1))
     assert (graph.numbers.refute[0], bool(graph.drawn)) == (0, True)
-    memory, _, _, value, there = lessons.pick(game, graph, jnp.int32(0), jax.random.key(0), 500)
+    memory, _, _, value, there = proof_targets.pick(game, graph, jnp.int32(0), jax.random.key(0), 500)
     rows = np.flatnonzero(there)
     assert len(rows) > 50
     mover = np.asarray(jax.vmap(game.player)(memory))[rows]
@@ -74,12 +77,12 @@ def test_few_moves_are_as_frequent_as_many():
     """Single queen, 5 x 5: of 200 lessons from thousands of positions no number of moves has more than the even share,
     but for those that few positions have."""
     game = envs.make("foq_single:rows=5,cols=5")
-    graph = jax.jit(prove.make_asker(game, 1 << 14))(game.init(), jnp.float32(1))
+    graph = jax.jit(proof_number.make_asker(game, 1 << 14))(game.init(), jnp.float32(1))
     count = 200
-    memory, *_, there = lessons.pick(game, graph, jnp.int32(0), jax.random.key(0), count)
+    memory, *_, there = proof_targets.pick(game, graph, jnp.int32(0), jax.random.key(0), count)
     assert np.asarray(there).all()
     moves = np.asarray(jax.vmap(game.mask)(memory).sum(-1))
-    inside = (np.arange(len(graph.actions)) < int(graph.size)) & np.asarray(prove.decided(graph.numbers))
+    inside = (np.arange(len(graph.actions)) < int(graph.size)) & np.asarray(proof_number.decided(graph.numbers))
     all_of_them = np.bincount((np.asarray(graph.actions)[inside] >= 0).sum(-1))
     assert all_of_them[1:4].sum() > 0.5 * all_of_them.sum()  # of all positions most have up to three moves
     assert (moves <= 3).mean() < 0.45
@@ -127,11 +130,11 @@ def test_batches_hold_lessons_where_there_are_some(parts):
         run, _ = iterate(run, 0.0)
     taught = jnp.arange(8)
     full = run.lessons._replace(there=run.lessons.there.at[0].set(jnp.arange(16) < 5))
-    batch = jax.device_get(lessons.mixed(game, run.replay, full, jnp.arange(32), taught, SMALL))
+    batch = jax.device_get(proof_targets.mixed(game, run.replay, full, jnp.arange(32), taught, SMALL))
     own = [
         jax.device_get(replay.sample(game, run.replay, part, SMALL)) for part in (jnp.arange(24), jnp.arange(24, 32))
     ]
-    of_lessons = jax.device_get(lessons.sample(game, full, taught, SMALL))
+    of_lessons = jax.device_get(proof_targets.sample(game, full, taught, SMALL))
     assert batch.planes.shape[0] == 32
     for name in batch._fields:
         rows, plain, last, taught_rows = (getattr(x, name) for x in (batch, own[0], own[1], of_lessons))
@@ -152,8 +155,8 @@ def test_each_lesson_is_drawn_as_often_as_a_row(parts):
     run = start()
     for _ in range(3):
         run, _ = iterate(run, 0.0)
-    assert int(run.lessons.cursor) == 3 * lessons.rows_per_iteration(SMALL) == 3
-    places = np.asarray(lessons.draw(run.lessons, jax.random.key(0), (4800,)))
+    assert int(run.lessons.cursor) == 3 * proof_targets.rows_per_iteration(SMALL) == 3
+    places = np.asarray(proof_targets.draw(run.lessons, jax.random.key(0), (4800,)))
     counts = np.bincount(places, minlength=48)
     assert len(counts) == 48 and (np.abs(counts - 100) < 50).all()
 
@@ -188,8 +191,8 @@ def test_devices_search_below_lanes_of_their_own():
 def test_what_lessons_cannot_be_for_is_refused():
     game = envs.make("foq_multi")
     with pytest.raises(ValueError, match=r"--lesson_share=0.25: lessons are for two players; foq_multi.* has 3"):
-        lessons.make_teach(game, dataclasses.replace(SMALL, env="foq_multi"))
+        proof_targets.make_teach(game, dataclasses.replace(SMALL, env="foq_multi"))
     with pytest.raises(ValueError, match="room for at least 512 positions, not 100"):
-        lessons.make_teach(envs.make("foq"), dataclasses.replace(SMALL, lesson_positions=100))
+        proof_targets.make_teach(envs.make("foq"), dataclasses.replace(SMALL, lesson_positions=100))
     with pytest.raises(ValueError, match="--lesson_share must be from 0 to 0.9, not 1"):
         dataclasses.replace(SMALL, lesson_share=1)

@@ -7,14 +7,15 @@ import jax.numpy as jnp
 import pytest
 
 import envs
-from agents import generations, mesh
-from agents.arena import Group, make_group
+from agents.arena.match import Group, make_group
+from agents.arena.openings import make_decided, sample_openings
 from agents.config import preset
-from agents.iteration import make_iteration, start_run
-from agents.network import make_network
-from agents.openings import make_decided, sample_openings
-from agents.players import make_player
-from agents.search import make_search
+from agents.network.network import make_network
+from agents.players.players import make_player
+from agents.runtime import mesh
+from agents.search.policies import make_search
+from agents.training import value_regression
+from agents.training.iteration import make_iteration, start_run
 
 SPEC = "foq:rows=4,cols=5"
 
@@ -34,7 +35,7 @@ def programs():
     simple = envs.make("tictactoe")
     by_values = dataclasses.replace(preset(simple, "tpu", "value_generations"), num_envs=16, channels=16, batch_size=32)
     perceptron, alone = make_network(simple, by_values), mesh.make_mesh(16, 32, 1)
-    first = jax.eval_shape(lambda: generations.start_run(simple, perceptron, by_values))
+    first = jax.eval_shape(lambda: value_regression.start_run(simple, perceptron, by_values))
     return {
         "start": (lambda: start_run(game, net, config), ()),
         "iteration": (make_iteration(game, net, config, mesh.make_mesh(16, 32, 1)), (run, jnp.float32(0))),
@@ -46,8 +47,8 @@ def programs():
         "search proofs": (search(proofs=True), (weights, key, lanes.states, lanes.plies)),
         "openings": (lambda k: sample_openings(game, k, 16, 2), (key,)),
         "decided": (make_decided(game), (jax.eval_shape(game.init),)),
-        "generation": (generations.make_play(simple, perceptron, by_values, alone), (first,)),
-        "regression": (generations.make_learn(simple, perceptron, by_values, alone), (first, jnp.float32(0))),
+        "generation": (value_regression.make_play(simple, perceptron, by_values, alone), (first,)),
+        "regression": (value_regression.make_learn(simple, perceptron, by_values, alone), (first, jnp.float32(0))),
         "match": (match, (None, None, group, lanes.plies, jnp.int32(4))),
     }
 

@@ -11,10 +11,12 @@ import pytest
 
 import envs
 import train
-from agents import memory, mesh, metrics, replay
 from agents.config import Config
-from agents.memory import GIB, Need
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.run import memory, metrics
+from agents.run.memory import GIB, Need
+from agents.runtime import mesh
+from agents.training import replay
 
 
 def test_a_program_s_need_by_hand():

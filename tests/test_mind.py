@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents.serve.mind import Mind, even_step, make_mover
+from agents.players.stateful import Mind, even_step, make_mover
 
 
 @pytest.mark.parametrize(("simulations", "most", "step"), [(16, 50, 16), (120, 50, 40), (100, 32, 25), (None, 32, 32)])

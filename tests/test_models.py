@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 import envs
-from agents import checkpoint, export, models
-from agents.checkpoint import CheckpointError
 from agents.config import preset
-from agents.iteration import start_run
-from agents.network import make_network
-from agents.players import for_play, game_of, make_player
+from agents.network.network import make_network
+from agents.players.players import for_play, game_of, make_player
+from agents.storage import checkpoint, export
+from agents.storage import weights as models
+from agents.storage.checkpoint import CheckpointError
+from agents.training.iteration import start_run
 
 SPEC = "foq:rows=4,cols=5"
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents import openings
+from agents.arena import openings
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 

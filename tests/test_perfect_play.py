@@ -9,9 +9,10 @@ import pytest
 from toys import DEEP, KINDS, blank_network, choose, stack
 
 import envs
-from agents import selection, tree_search
 from agents.config import Config
-from agents.evaluation import ILLEGAL
+from agents.network.inference import ILLEGAL
+from agents.search import selection
+from agents.search import tree as tree_search
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import envs
-from agents import exact, players, prove, solved
+from agents.arena import solved_positions as solved
+from agents.players import players
+from agents.solvers import proof_number, retrograde
 from envs import foq, foq_theory, saved
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -52,7 +54,7 @@ LONG = [
 )
 def test_boards_of_flight_of_queen(spec, winning):
     game = envs.make(spec)
-    verdict = prove.make_solver(game, 1 << 20)(game.init(), all_moves=True)
+    verdict = proof_number.make_solver(game, 1 << 20)(game.init(), all_moves=True)
     assert verdict.value == (1 if winning else -1)
     assert kept(verdict) == (winning or set(np.flatnonzero(game.mask(game.init())).tolist()))
 
@@ -64,7 +66,7 @@ def test_positions_of_flight_of_queen(variant, file):
     lines = map(json.loads, gzip.decompress((GOLDEN / f"{file}.jsonl.gz").read_bytes()).decode().splitlines())
     free = lambda line: line["rows"] * line["cols"] - len(line["ripped"])
     solved = sorted((line for line in lines if line["variant"] == variant), key=free)[:4]
-    solve = prove.make_solver(game, 1 << 18)
+    solve = proof_number.make_solver(game, 1 << 18)
     for line in solved:
         state = game.from_record({k: v for k, v in line.items() if k not in ("legal", "winning")})
         verdict = solve(state, all_moves=True)
@@ -75,13 +77,13 @@ def test_positions_of_flight_of_queen(variant, file):
 def test_draws():
     """Tic-tac-toe: the start, all its first moves, and every position two plies later."""
     game = envs.make("tictactoe")
-    solve = prove.make_solver(game, MANY)
+    solve = proof_number.make_solver(game, MANY)
     first = solve(game.init(), all_moves=True)
     assert (first.value, set(first.moves.values()), first.stopped) == (0, {0}, None)
-    table = exact.solve(game)
+    table = retrograde.solve(game)
     for pair in itertools.permutations(["a1", "b2", "b3"], 2):
         state = saved.replay(game, game.init(), pair)[0][-1]
-        place = exact.find(table, jax.tree.map(lambda x: x[None], state))[0]
+        place = retrograde.find(table, jax.tree.map(lambda x: x[None], state))[0]
         verdict = solve(state, all_moves=True)
         assert verdict.value == int(table.values[place])
         assert kept(verdict) == set(np.flatnonzero(table.best[place]).tolist())
@@ -91,7 +93,7 @@ def test_what_is_not_asked_is_not_told():
     """Tic-tac-toe, O to move wins at b1; after a1 it is a draw, which nobody asked."""
     game = envs.make("tictactoe")
     state = saved.replay(game, game.init(), ["a3", "b3", "c3", "b2", "a2", "c2", "c1"])[0][-1]
-    solve = prove.make_solver(game, MANY)
+    solve = proof_number.make_solver(game, MANY)
     by_name = lambda verdict: {game.action_name(action): value for action, value in verdict.moves.items()}
     assert by_name(solve(state)) == {"a1": None, "b1": 1}
     assert by_name(solve(state, all_moves=True)) == {"a1": 0, "b1": 1}
@@ -101,7 +103,7 @@ def test_a_win_is_found_without_looking_at_all():
     """Connect Four, first player to move with three in a column: the fourth wins, and nothing else need be known."""
     game = envs.make("connect_four")
     state = saved.replay(game, game.init(), ["1", "2", "1", "2", "1", "2"])[0][-1]
-    verdict = prove.make_solver(game, MANY)(state)
+    verdict = proof_number.make_solver(game, MANY)(state)
     assert (verdict.value, verdict.moves[0]) == (1, 1)
     assert verdict.positions <= 1 + 7
 
@@ -109,17 +111,17 @@ def test_a_win_is_found_without_looking_at_all():
 def test_a_game_that_is_over():
     game = envs.make("tictactoe")
     state = saved.replay(game, game.init(), ["a1", "a2", "b1", "b2", "c1"])[0][-1]
-    verdict = prove.make_solver(game, MANY)(state)
+    verdict = proof_number.make_solver(game, MANY)(state)
     assert (verdict.value, verdict.moves) == (-1, {})
 
 
 def test_a_search_that_ends_early_says_so():
     game = envs.make("foq")
-    full = prove.make_solver(game, 1024)(game.init())
+    full = proof_number.make_solver(game, 1024)(game.init())
     assert (full.value, set(full.moves.values())) == (None, {None})
     assert full.stopped == "stopped: all 1,024 positions are used up; give more --positions"
     assert full.positions <= 1024
-    late = prove.make_solver(game, MANY)(game.init(), seconds=0)
+    late = proof_number.make_solver(game, MANY)(game.init(), seconds=0)
     assert late.value is None
     assert late.stopped.startswith("stopped after ")
     assert late.stopped.endswith(" s; give more --minutes")
@@ -127,7 +129,7 @@ def test_a_search_that_ends_early_says_so():
 
 def test_more_players_are_refused():
     with pytest.raises(ValueError, match="proofs are for games of two players; foq_multi:.* has 3"):
-        prove.make_prover(envs.make("foq_multi"), MANY)
+        proof_number.make_prover(envs.make("foq_multi"), MANY)
 
 
 def test_a_network_changes_the_way_and_not_the_answer():
@@ -141,8 +143,8 @@ def test_a_network_changes_the_way_and_not_the_answer():
         player = jax.vmap(game.player)(states)
         return logits, jnp.where(jnp.arange(2) == player[:, None], -1.0, 1.0)
 
-    plain = prove.make_solver(game, MANY)(game.init(), all_moves=True)
-    guided = prove.make_solver(game, MANY, evaluate, jnp.float32(1))(game.init(), all_moves=True)
+    plain = proof_number.make_solver(game, MANY)(game.init(), all_moves=True)
+    guided = proof_number.make_solver(game, MANY, evaluate, jnp.float32(1))(game.init(), all_moves=True)
     assert guided.moves == plain.moves
     assert kept(guided) == {14}
     assert guided.positions != plain.positions
@@ -232,7 +234,7 @@ def test_a_draw_that_theory_knows_is_no_loss():
     """Tic-tac-toe of which it is known from the first move on that it is a draw."""
     game = envs.make("tictactoe")
     known = lambda s: jnp.where((s.board != 0).any(), 0.0, jnp.nan)
-    verdict = prove.make_solver(dataclasses.replace(game, settled=known), 1 << 12)(game.init())
+    verdict = proof_number.make_solver(dataclasses.replace(game, settled=known), 1 << 12)(game.init())
     assert verdict.value == 0
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agents.ratings import Meeting, bootstrap, decided, expected_score, fit, log_likelihood_ratio, passed
+from agents.arena.elo import Meeting, bootstrap, decided, expected_score, fit, log_likelihood_ratio, passed
 
 # 50 openings, 75 of 100 points: with an even opening added the odds are 76 to 26.
 THREE_TO_ONE = np.array([1.0] * 25 + [0.5] * 25)

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 
 import envs
-from agents import archive, iteration, mesh, rating, replay, selection, selfplay
 from agents.config import RECIPES, Config, preset, stage, stages
-from agents.learner import imitation
-from agents.network import make_network
-from agents.tree_search import SearchResult
+from agents.network.network import make_network
+from agents.run import game_log, gating
+from agents.runtime import mesh
+from agents.search import selection
+from agents.search.tree import SearchResult
+from agents.training import iteration, replay, selfplay
+from agents.training.learner import imitation
 from envs import evopawness
 
 SMALL = Config(
@@ -223,32 +226,32 @@ def test_distinct_openings_by_hand():
     moves[0, :8], moves[1, :8], moves[2, :3] = [0, 1, 2, 3, 4, 5, 6, 7], [0, 1, 2, 3, 4, 5, 7, 6], [0, 1, 2]
     nothing = np.zeros(4)
     ended = selfplay.Ended(moves, nothing, nothing, nothing, np.array([True, True, True, False]))
-    assert archive.distinct_openings(ended) == pytest.approx(2 / 3)
-    assert archive.distinct_openings(ended._replace(there=np.zeros(4, bool))) is None
+    assert game_log.distinct_openings(ended) == pytest.approx(2 / 3)
+    assert game_log.distinct_openings(ended._replace(there=np.zeros(4, bool))) is None
 
 
 def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
     config = dataclasses.replace(SMALL, random_plies=2)
     _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
     packed = iteration.pack(ended)
-    games = archive.Archive(tmp_path, GAME, 0)
+    games = game_log.Archive(tmp_path, GAME, 0)
     for number in (1, 2, 3):
         games.add(number, packed)
     games.close()
     count = int(packed.there.sum())
-    lines = list(archive.read(tmp_path))
+    lines = list(game_log.read(tmp_path))
     assert len(lines) == 3 * count
-    positions = archive.replay(GAME, lines[0])
+    positions = game_log.replay(GAME, lines[0])
     assert bool(GAME.over(positions[-1])) and GAME.rewards(positions[-1]).tolist() == lines[0]["rewards"]
-    with (tmp_path / archive.FILE).open("a") as file:
+    with (tmp_path / game_log.FILE).open("a") as file:
         file.write('{"iteration":3,"moves":["a1"')  # the power failed here
-    again = archive.Archive(tmp_path, GAME, 2)
-    assert len(list(archive.read(tmp_path))) == 3 * count  # nothing is lost before the run has come further
+    again = game_log.Archive(tmp_path, GAME, 2)
+    assert len(list(game_log.read(tmp_path))) == 3 * count  # nothing is lost before the run has come further
     again.add(3, packed._replace(there=np.zeros_like(packed.there)))
     again.close()
-    assert [line["iteration"] for line in archive.read(tmp_path)] == [1] * count + [2] * count
+    assert [line["iteration"] for line in game_log.read(tmp_path)] == [1] * count + [2] * count
     with pytest.raises(ValueError, match="move 2, .*, is not legal"):
-        archive.replay(GAME, {"moves": [lines[0]["moves"][0]] * 2})
+        game_log.replay(GAME, {"moves": [lines[0]["moves"][0]] * 2})
 
 
 def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
@@ -259,10 +262,10 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     )  # fmt: skip
     scores = iter([0.75, 0.5, 1.0])
     outcome = lambda *_: iter([type("Games", (), {"score": np.atleast_1d(next(scores))})()])
-    monkeypatch.setattr(rating.arena, "make_match", lambda *_, **__: outcome)
+    monkeypatch.setattr(gating.arena, "make_match", lambda *_, **__: outcome)
     never = lambda: False
-    rate = rating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True), never)
-    won, first = rate(run, rating.Rating())
+    rate = gating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True), never)
+    won, first = rate(run, gating.Rating())
     assert (float(won.rival), round(first.elo), first.taken, first.updates) == (2, 191, 1, 70)
     kept, second = rate(run, first)
     assert (float(kept.rival), second.elo, second.score, second.taken) == (1, first.elo, 0.5, 1)
@@ -271,7 +274,7 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     # Six wins, four losses and ten draws: more than half of the points, and one and a half times as many wins.
     scores = iter([np.repeat([1.0, 0.5, 0.0], [6, 10, 4]), np.repeat([1.0, 0.5, 0.0], [5, 11, 4]), np.full(20, 0.5)])
     decided = dataclasses.replace(SMALL, rating_games=20, gate=True, gate_share=0.6, gate_decided=True)
-    rate, standing = rating.make_rating(GAME, decided, never), rating.Rating()
+    rate, standing = gating.make_rating(GAME, decided, never), gating.Rating()
     taken = []
     while len(taken) < 3:
         _, standing = rate(run, standing)
@@ -280,12 +283,12 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     # For one of three seats 0.6 of the points tell as much: three times the chances of either of the others.
     scores = iter([0.6, 0.59])
     three = dataclasses.replace(SMALL, rating_games=21, gate=True, gate_share=0.75)
-    rate = rating.make_rating(dataclasses.replace(GAME, num_players=3), three, never)
-    _, first = rate(run, rating.Rating())
+    rate = gating.make_rating(dataclasses.replace(GAME, num_players=3), three, never)
+    _, first = rate(run, gating.Rating())
     assert (first.elo, first.taken) == (pytest.approx(400 * np.log10(3)), 1)
     assert rate(run, first)[1].taken == 1
-    assert rating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=70), run, rating.Rating())
-    assert not rating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=71), run, rating.Rating())
+    assert gating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=70), run, gating.Rating())
+    assert not gating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=71), run, gating.Rating())
 
 
 def test_recipes_are_those_of_the_articles():

@@ -28,11 +28,17 @@ import pytest
 from jax.sharding import PartitionSpec as Spec
 
 import envs
-from agents import checkpoint, cli, diagnosis, hosts, learner, lines, mesh, models, preflight, replay, tree_search
 from agents.config import Config, preset
-from agents.iteration import make_iteration, run_specs, start_run
-from agents.lines import Lines
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.run import diagnosis, preflight
+from agents.runtime import cli, mesh, processes
+from agents.search import tree as tree_search
+from agents.storage import checkpoint
+from agents.storage import jsonl as lines
+from agents.storage import weights as models
+from agents.storage.jsonl import Lines
+from agents.training import learner, replay
+from agents.training.iteration import make_iteration, run_specs, start_run
 
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL = Config(
@@ -135,7 +141,7 @@ def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeyp
     answers = iter(
         [[[True], [True]], [[True], [False]]]
     )  # of both: whether the last save has ended, whether there is room
-    monkeypatch.setattr(hosts, "gathered", lambda *numbers: np.array(next(answers)))
+    monkeypatch.setattr(processes, "gathered", lambda *numbers: np.array(next(answers)))
     assert saver.start(parts[0](), minutes=1.0)
     assert saver.poll()
     assert saver.saved is None

@@ -23,11 +23,11 @@ from toys import (
 )  # fmt: skip
 
 import envs
-from agents import tree_search
 from agents.config import Config
-from agents.evaluation import make_evaluate
-from agents.search import make_search
-from agents.selection import halving_table
+from agents.network.inference import make_evaluate
+from agents.search import tree as tree_search
+from agents.search.policies import make_search
+from agents.search.selection import halving_table
 
 
 def boards(*pictures):

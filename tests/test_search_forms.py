@@ -11,10 +11,10 @@ import pytest
 from toys import KINDS, blank_network, choose, noisy_network, order_game, random_positions
 
 import envs
-from agents import search as search_lib
-from agents import tree_search
 from agents.config import Config
-from agents.search import make_search
+from agents.search import policies as search_lib
+from agents.search import tree as tree_search
+from agents.search.policies import make_search
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import envs
-from agents import arena, models, solved
-from agents.players import game_of, make_player
+from agents.arena import match as arena
+from agents.arena import solved_positions
+from agents.players.players import game_of, make_player
+from agents.storage import weights as models
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -30,8 +32,8 @@ ROOT = pathlib.Path(__file__).parents[1]
 def test_solved_positions(name, file, simulations, least):
     path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
-    positions = solved.read(ROOT / "tests" / "golden" / file, game)
-    moves = solved.choose(make_player(f"{path}@{simulations}", game, simulations), positions)
+    positions = solved_positions.read(ROOT / "tests" / "golden" / file, game)
+    moves = solved_positions.choose(make_player(f"{path}@{simulations}", game, simulations), positions)
     kept = positions.right[np.arange(len(moves)), moves]
     assert kept.mean() >= least
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from agents.slots import at_slots, from_slots, legal_slots
+from agents.actions import at_slots, from_slots, legal_slots
 
 
 def test_by_hand():

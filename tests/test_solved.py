@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import envs
-from agents import solved
-from agents.players import Player
+from agents.arena import solved_positions
+from agents.players.players import Player
 
 # X to move wins in cell 2; O must block cell 2; X may take any cell.
 POSITIONS = [
@@ -31,13 +31,13 @@ def test_moves_are_counted_by_phase(tmp_path, packed):
     game, path = envs.make("tictactoe"), tmp_path / "positions"
     text = "\n".join(map(json.dumps, POSITIONS)).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
-    found = solved.read(path, game)
+    found = solved_positions.read(path, game)
     assert found.right.sum(1).tolist() == [1, 1, 9]
     assert found.legal.sum(1).tolist() == [5, 6, 9]
-    moves = solved.choose(lowest(game), found)
+    moves = solved_positions.choose(lowest(game), found)
     assert moves.tolist() == [2, 2, 0]
     kept = found.right[np.arange(3), [5, 2, 0]]  # one of them missed
-    whole, parts = solved.scores(kept, found.phases)
+    whole, parts = solved_positions.scores(kept, found.phases)
     assert (whole.positions, whole.kept, whole.share) == (3, 2, pytest.approx(2 / 3))
     assert {name: (s.positions, s.kept) for name, s in parts.items()} == {
         "05 empty": (1, 0), "06 empty": (1, 1), "09 empty": (1, 1)
@@ -45,9 +45,9 @@ def test_moves_are_counted_by_phase(tmp_path, packed):
 
 
 def test_phases():
-    assert solved.phase({"ripped": list(range(24)), "rows": 8, "cols": 9}) == "40 to 49 free"
-    assert solved.phase({"moves": [0] * 16}) == "16 to 23 moves"
-    assert solved.phase({"total": 3}) == "all"
+    assert solved_positions.phase({"ripped": list(range(24)), "rows": 8, "cols": 9}) == "40 to 49 free"
+    assert solved_positions.phase({"moves": [0] * 16}) == "16 to 23 moves"
+    assert solved_positions.phase({"total": 3}) == "all"
 
 
 def test_other_variants_in_the_file_are_passed_over(tmp_path, golden):
@@ -55,11 +55,11 @@ def test_other_variants_in_the_file_are_passed_over(tmp_path, golden):
     path = tmp_path / "all.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     for name in ("foq", "foq_single"):
-        found = solved.read(path, envs.make(name))
+        found = solved_positions.read(path, envs.make(name))
         assert len(found.right) == sum(line["variant"] == name for line in lines) > 100
         assert (found.right & ~found.legal).sum() == 0
     with pytest.raises(ValueError, match="no solved position of foq_multi"):
-        solved.read(path, envs.make("foq_multi"))
+        solved_positions.read(path, envs.make("foq_multi"))
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,13 @@ def test_broken_files_are_refused(tmp_path, line, said):
     path = tmp_path / "broken.jsonl"
     path.write_text(line + "\n" if line else "")
     with pytest.raises(ValueError, match=said):
-        solved.read(path, envs.make("tictactoe"))
+        solved_positions.read(path, envs.make("tictactoe"))
     path.write_bytes(b"\x1f\x8b damaged")
     with pytest.raises(ValueError, match="damaged"):
-        solved.read(path, envs.make("tictactoe"))
+        solved_positions.read(path, envs.make("tictactoe"))
 
 
 def test_wilson_by_hand():
     """(0.5 + z^2/200 -+ z sqrt(0.0025 + z^2/40000)) / (1 + z^2/100) with z = 1.96."""
-    assert solved.wilson(50, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)
-    assert solved.wilson(10, 10)[0] == pytest.approx(0.7225, abs=1e-4)
+    assert solved_positions.wilson(50, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)
+    assert solved_positions.wilson(10, 10)[0] == pytest.approx(0.7225, abs=1e-4)

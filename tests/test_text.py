@@ -14,8 +14,8 @@ from rich.console import Console
 
 import envs
 import play
-from agents.serve.mind import words
-from agents.serve.text import COMMANDS, Sitting, coloured
+from agents.players.stateful import words
+from agents.serve.terminal import COMMANDS, Sitting, coloured
 from envs import draw, saved
 
 ROOT = Path(__file__).parents[1]
@@ -352,8 +352,8 @@ def test_commands_of_the_document(sit, options):
 
 @pytest.mark.parametrize("options", documented("gtp"))
 def test_gtp_commands_of_the_document(options):
-    from agents import cli
-    from agents.serve.engine import Engine
+    from agents.runtime import cli
+    from agents.serve.gtp.engine import Engine
     from agents.serve.options import Options
 
     parsed = cli.parse(Options, options.split())

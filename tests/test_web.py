@@ -26,14 +26,14 @@ from hypothesis import strategies as st
 
 import envs
 import play
-from agents import models
-from agents.serve import sessions as sessions_file
-from agents.serve import thinker as thinker_file
-from agents.serve import web
 from agents.serve.options import Options
-from agents.serve.positions import changed, look_at
-from agents.serve.sessions import Limits, Refused, Sessions
-from agents.serve.thinker import Job, Thinker
+from agents.serve.views import changed, look_at
+from agents.serve.web import batched_search as thinker_file
+from agents.serve.web import server as web
+from agents.serve.web import sessions as sessions_file
+from agents.serve.web.batched_search import Job, Thinker
+from agents.serve.web.sessions import Limits, Refused, Sessions
+from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[1]
 OPTIONS = Options(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)

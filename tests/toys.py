@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.config import Config
-from agents.network import Network
-from agents.search import make_search
-from agents.selfplay import random_action
+from agents.network.network import Network
+from agents.search.policies import make_search
+from agents.training.selfplay import random_action
 from envs.game import Array, Game
 
 KINDS = ["gumbel", "puct"]

@@ -17,10 +17,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents import arena, openings
-from agents.arena import Games
-from agents.players import Player
-from agents.programs import Process, Program, greeting
+from agents.arena import match as arena
+from agents.arena import openings
+from agents.arena.match import Games
+from agents.players.gtp_client import Process, Program, greeting
+from agents.players.players import Player
 from envs.game import Array, Game
 
 AT_ONCE = 8  # games, and so processes of each program, at most

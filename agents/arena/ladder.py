@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from agents import models
-from agents.players import Player, inner
+from agents.players.players import Player, inner
+from agents.storage import weights as models
 from envs import saved
 
 FILE = "matches.jsonl"

@@ -16,9 +16,9 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import mesh
-from agents.openings import make_openings, wide
-from agents.players import Player
+from agents.arena.openings import make_openings, wide
+from agents.players.players import Player
+from agents.runtime import mesh
 from envs.game import Array, Game
 
 CONFIDENCE = 0.95

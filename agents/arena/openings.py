@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents import exact, prove
-from agents.players import make_uct
-from agents.selfplay import random_action
+from agents.players.players import make_uct
+from agents.solvers import proof_number, retrograde
+from agents.training.selfplay import random_action
 from envs.game import Array, Game
 
 MOST_PLIES = 10
@@ -58,7 +58,7 @@ def kind(game: Game, states: Any) -> Array:
     planes = jax.vmap(game.observe)(states)
     bits = jax.lax.bitcast_convert_type(jnp.where(planes == 0, 0.0, planes).astype(jnp.float32), jnp.uint32)
     mover = jax.vmap(game.player)(states)
-    codes = jnp.stack([exact.code_of((jax.vmap(turn.planes)(bits), mover)) for turn in game.symmetries])
+    codes = jnp.stack([retrograde.code_of((jax.vmap(turn.planes)(bits), mover)) for turn in game.symmetries])
     first = codes[..., 0].min(0)
     second = jnp.where(codes[..., 0] == first, codes[..., 1], jnp.uint32(2**32 - 1)).min(0)
     return jnp.stack([first, second], axis=-1)
@@ -80,9 +80,9 @@ def one_sided(best: Array, players: int) -> Array:
 def make_decided(game: Game) -> Callable[[Any], Array]:
     """`decided(position) -> bool[]`, whether a short search proves that who is to move wins, or loses; nothing is
     proved where that would take long, see `prove.within_reach`."""
-    if not prove.within_reach(game):
+    if not proof_number.within_reach(game):
         return lambda state: jnp.bool_(False)
-    ask = prove.make_asker(game, max(2 * prove.LANES, PROOF_MOVES // game.max_legal))
+    ask = proof_number.make_asker(game, max(2 * proof_number.LANES, PROOF_MOVES // game.max_legal))
 
     def decided(state):
         def once_more(carry):

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.players import Player
+from agents.players.players import Player
 from envs.game import Game
 
 ANSWERS = ("winning", "optimal")  # fields that list the moves which keep the value

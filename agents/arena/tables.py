@@ -11,8 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from agents.arena import Result
-from agents.solved import Score
+from agents.arena.match import Result
+from agents.arena.solved_positions import Score
 
 
 def show(made: Table) -> None:

@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents import keys
-from agents.network import Network
+from agents.network.network import Network
+from agents.runtime import keys
 from envs.game import Array, Game
 
 # Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.

@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.config import Config
-from agents.convolution import convolve
+from agents.network.convolution import convolve
 from envs.game import Array, Game
 
 

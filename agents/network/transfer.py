@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.network import VALUE_CHANNELS
+from agents.network.network import VALUE_CHANNELS
 from envs.game import Array
 
 UNEVEN = 0.5  # how far the shares of a channel's copies are from even ones, from 0 to 1

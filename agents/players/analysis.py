@@ -13,12 +13,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
-from agents import mesh, tree_search
 from agents.config import Config
-from agents.evaluation import ILLEGAL
-from agents.network import Network
-from agents.search import Forest, make_forest
-from agents.tree_search import ROOT, Tree
+from agents.network.inference import ILLEGAL
+from agents.network.network import Network
+from agents.runtime import mesh
+from agents.search import tree as tree_search
+from agents.search.policies import Forest, make_forest
+from agents.search.tree import ROOT, Tree
 from envs.game import Array, Game
 
 PROVEN = {-1: "loss", 0: "draw", 1: "win"}

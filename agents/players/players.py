@@ -11,12 +11,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import exact, models, prove, selection, tree_search
+from agents.actions import legal_slots
 from agents.config import Config
-from agents.evaluation import ILLEGAL, make_evaluate
-from agents.generations import value_greedy
-from agents.network import make_network
-from agents.search import (
+from agents.network.inference import ILLEGAL, make_evaluate
+from agents.network.network import make_network
+from agents.search import selection
+from agents.search import tree as tree_search
+from agents.search.policies import (
     Forest,
     make_expand,
     make_leaf,
@@ -27,9 +28,11 @@ from agents.search import (
     tree_slots,
     visit_shares,
 )
-from agents.selfplay import random_action
-from agents.slots import legal_slots
-from agents.tree_search import ROOT, Edges
+from agents.search.tree import ROOT, Edges
+from agents.solvers import proof_number, retrograde
+from agents.storage import weights as models
+from agents.training.selfplay import random_action
+from agents.training.value_regression import value_greedy
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -139,10 +142,10 @@ def exact_player(game: Game) -> Player:
     """
 
     def act(table, key, states, plies):
-        place = exact.find(table, states)
+        place = retrograde.find(table, states)
         return random_action(key, jnp.where(place[:, None] < 0, jax.vmap(game.mask)(states), table.best[place]))
 
-    return Player("exact", act, exact.solve(game))
+    return Player("exact", act, retrograde.solve(game))
 
 
 def proving_player(player: Player, game: Game, room: int) -> Player:
@@ -152,7 +155,7 @@ def proving_player(player: Player, game: Game, room: int) -> Player:
     Raises:
         ValueError: not two players, or hardly any room.
     """
-    keep = prove.make_keeper(game, room)
+    keep = proof_number.make_keeper(game, room)
 
     def act(weights, key, states, plies):
         kept = jax.lax.map(keep, states)

@@ -12,13 +12,17 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from agents import analysis, mesh, models, prove, tree_search
-from agents.analysis import Analyst
-from agents.evaluation import ILLEGAL
-from agents.host_match import Mover
-from agents.network import make_network
-from agents.players import for_play, game_of, make_player, proved, uct_forest
-from agents.tree_search import Tree
+from agents.arena.host_match import Mover
+from agents.network.inference import ILLEGAL
+from agents.network.network import make_network
+from agents.players import analysis
+from agents.players.analysis import Analyst
+from agents.players.players import for_play, game_of, make_player, proved, uct_forest
+from agents.runtime import mesh
+from agents.search import tree as tree_search
+from agents.search.tree import Tree
+from agents.solvers import proof_number
+from agents.storage import weights as models
 from envs.game import Game
 
 ROOM = 2**14  # positions that a tree remembers
@@ -176,7 +180,7 @@ def proving(mover: Mover, game: Game, room: int, seconds: float) -> Mover:
     Raises:
         ValueError: not two players, or hardly any room.
     """
-    solve = prove.make_solver(game, room)
+    solve = proof_number.make_solver(game, room)
     solve(game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:

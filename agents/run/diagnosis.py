@@ -12,10 +12,11 @@ import jax
 import numpy as np
 
 import envs
-from agents import hosts, learner, lessons, replay
 from agents.config import Config
-from agents.iteration import Run
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.runtime import processes
+from agents.training import learner, proof_targets, replay
+from agents.training.iteration import Run
 from envs.game import Array
 
 FILE = "diagnosis.json"
@@ -46,7 +47,7 @@ def write(folder: Path, run: Run, config: Config) -> Path | OSError:
         "options": dataclasses.asdict(config),
     }
     try:
-        if hosts.first():
+        if processes.first():
             (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
             (folder / f"{FILE}.new").replace(folder / FILE)
     except OSError as error:
@@ -70,8 +71,8 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
         index = replay.draw(run.replay, key, (config.batch_size,))
         batch = replay.sample(game, run.replay, index, config)
         if run.lessons is not None:
-            taught = lessons.draw(run.lessons, key, (lessons.rows_per_batch(config, config.batch_size),))
-            batch = lessons.mixed(game, run.replay, run.lessons, index, taught, config)
+            taught = proof_targets.draw(run.lessons, key, (proof_targets.rows_per_batch(config, config.batch_size),))
+            batch = proof_targets.mixed(game, run.replay, run.lessons, index, taught, config)
         weights = run.learning.weights
         of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
         gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])
@@ -91,7 +92,7 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
     norms, found, wrong = {}, {}, []
     for k in jax.random.split(key, BATCHES):
-        trees, arrays = hosts.whole(look(run, k))
+        trees, arrays = processes.whole(look(run, k))
         norms = {f"{name}.{group}": norm(x) for name, tree in trees.items() for group, x in tree.items()}
         found = {name: statistics(x) for name, x in arrays.items()}
         wrong = [name for name, x in norms.items() if not isinstance(x, float)]

@@ -10,8 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from agents.lines import Lines
-from agents.selfplay import Ended
+from agents.storage.jsonl import Lines
+from agents.training.selfplay import Ended
 from envs.game import Game
 
 FILE = "games.jsonl"

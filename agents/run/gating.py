@@ -10,10 +10,12 @@ from typing import Any
 import jax
 import numpy as np
 
-from agents import arena, hosts, mesh, openings
+from agents.arena import match as arena
+from agents.arena import openings
 from agents.config import Config
-from agents.iteration import Run
-from agents.players import Player, make_act
+from agents.players.players import Player, make_act
+from agents.runtime import mesh, processes
+from agents.training.iteration import Run
 from envs.game import Game
 
 
@@ -67,11 +69,11 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
         key = jax.random.fold_in(key, int(run.iteration))
         # Every process plays the whole match by itself, and the first one's result counts.
         try:
-            scores = next(match(*hosts.local((run.learning.average, run.rival, key)))).score
+            scores = next(match(*processes.local((run.learning.average, run.rival, key)))).score
             score, won, lost = scores.mean(), (scores == 1).sum(), (scores == 0).sum()
         except BrokenOff:
             score = won = lost = math.nan
-        told = hosts.gathered(float(score), float(won), float(lost))
+        told = processes.gathered(float(score), float(won), float(lost))
         if np.isnan(told).any():
             return run, rating
         score, won, lost = told[0].tolist()

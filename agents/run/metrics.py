@@ -19,7 +19,7 @@ from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
-from agents.lines import Lines
+from agents.storage.jsonl import Lines
 
 METRICS, TENSORBOARD = "metrics.jsonl", "tensorboard"  # names in the folder of a run
 PROTO: Any = event_pb2  # makes its classes when it is imported
@@ -186,7 +186,7 @@ class Report:
 
 
 class Silence(Report):
-    """For the processes that do not speak, see agents/hosts.py."""
+    """For the processes that do not speak, see agents/runtime/processes.py."""
 
     def __init__(self):
         pass

@@ -17,11 +17,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents import mesh
 from agents.config import Config
-from agents.iteration import make_iteration, run_specs, start_run
-from agents.network import make_network
-from agents.search import make_search
+from agents.network.network import make_network
+from agents.runtime import mesh
+from agents.search.policies import make_search
+from agents.training.iteration import make_iteration, run_specs, start_run
 
 TARGET, LARGEST = 12, 3
 ITERATIONS = 40

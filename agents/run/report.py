@@ -1,4 +1,4 @@
-"""One page about a run, without outside resources: python -m agents.report runs/NAME [PAGE.html]"""
+"""One page about a run, without outside resources: python -m agents.run.report runs/NAME [PAGE.html]"""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 
 import envs
-from agents import archive, cli, models
 from agents.config import Config
-from agents.metrics import METRICS
-from agents.network import make_network
+from agents.network.network import make_network
+from agents.run import game_log
+from agents.run.metrics import METRICS
+from agents.runtime import cli
+from agents.storage import weights as models
 
 FILE = "report.html"
 LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
@@ -186,7 +188,7 @@ def draw_ladder(folder: Path) -> str | None:
     path = folder / LADDER
     if not path.is_file():
         return None
-    from agents.tables import draw_ladder as draw
+    from agents.arena.tables import draw_ladder as draw
 
     figure, axes = new_figure(wide=True)
     draw(axes, json.loads(path.read_text())["ratings"])
@@ -215,7 +217,7 @@ def draw_race(game: envs.Game, path: Path, config: Config) -> str | None:
 
 def pictures(game: envs.Game, line: dict[str, Any]) -> list[tuple[str, str]]:
     """Positions of an archived game, evenly from where play began to the end, as (caption, SVG)."""
-    states = archive.replay(game, line)
+    states = game_log.replay(game, line)
     first, last = line["opening"], len(states) - 1
     plies = sorted({first + round((last - first) * i / (PICTURES - 1)) for i in range(PICTURES)})
     caption = lambda t: f"after {t} move{'s' if t != 1 else ''}" + (f": {line['moves'][t - 1]}" if t else "")
@@ -235,7 +237,7 @@ def alone(svg: str) -> str:
 
 def samples(game: envs.Game, folder: Path) -> str:
     """Games of self-play from the start, the middle and the end of the run."""
-    games = [line for line in archive.read(folder) if len(line["moves"]) >= 2 * line["opening"]]
+    games = [line for line in game_log.read(folder) if len(line["moves"]) >= 2 * line["opening"]]
     if not games:
         return ""
     chosen = [games[round((len(games) - 1) * i / max(SAMPLES - 1, 1))] for i in range(min(SAMPLES, len(games)))]

@@ -17,8 +17,10 @@ import jax
 import tyro
 
 import envs
-from agents import checkpoint, hosts, mesh, models
 from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
+from agents.runtime import mesh, processes
+from agents.storage import checkpoint
+from agents.storage import weights as models
 
 T = TypeVar("T")
 
@@ -105,9 +107,9 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--num_processes")
     first.add_argument("--process_id")
     chosen, _ = first.parse_known_args(arguments)
-    hosts.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
+    processes.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
     if chosen.resume:
-        path = Path(hosts.told(str(checkpoint.find(Path(chosen.resume), "resume")) if hosts.first() else ""))
+        path = Path(processes.told(str(checkpoint.find(Path(chosen.resume), "resume")) if processes.first() else ""))
         base = checkpoint.about(path)["config"]
     else:
         path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)

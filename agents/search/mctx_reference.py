@@ -9,10 +9,10 @@ import jax
 import jax.numpy as jnp
 import mctx as untyped_mctx
 
-from agents import selection
 from agents.config import Config
-from agents.evaluation import ILLEGAL, Evaluate
-from agents.tree_search import SearchResult
+from agents.network.inference import ILLEGAL, Evaluate
+from agents.search import selection
+from agents.search.tree import SearchResult
 from envs.game import Array, Game
 
 # mctx's records are made by a decorator that type checkers cannot follow.

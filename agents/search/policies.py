@@ -14,12 +14,14 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents import keys, mctx_search, selection, tree_search
+from agents.actions import at_slots, from_slots, legal_slots
 from agents.config import Config
-from agents.evaluation import ILLEGAL, Evaluate, by_player, make_evaluate
-from agents.network import Network
-from agents.slots import at_slots, from_slots, legal_slots
-from agents.tree_search import ROOT, Edges, Leaf, SearchResult, Tree, edges_of, lanes_of
+from agents.network.inference import ILLEGAL, Evaluate, by_player, make_evaluate
+from agents.network.network import Network
+from agents.runtime import keys
+from agents.search import mctx_reference, selection
+from agents.search import tree as tree_search
+from agents.search.tree import ROOT, Edges, Leaf, SearchResult, Tree, edges_of, lanes_of
 from envs.game import Array, Game
 
 
@@ -200,15 +202,15 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
-        the number of moves made in each; `key` is one, or one for each lane (agents/keys.py). A finished game gets a
-        meaningless result, without NaN.
+        the number of moves made in each; `key` is one, or one for each lane (agents/runtime/keys.py). A finished game gets
+        a meaningless result, without NaN.
 
     Raises:
         ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.
     """
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
-        return mctx_search.make_search(game, root, leaf, config, tree_slots(game, config), explore)
+        return mctx_reference.make_search(game, root, leaf, config, tree_slots(game, config), explore)
     forest = make_forest(game, net, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:

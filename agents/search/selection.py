@@ -9,8 +9,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.evaluation import ILLEGAL
-from agents.tree_search import Edges
+from agents.network.inference import ILLEGAL
+from agents.search.tree import Edges
 from envs.game import Array
 
 

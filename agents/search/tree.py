@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agents import keys
-from agents.evaluation import ILLEGAL
-from agents.tree_writes import Form, Put, in_form, one_hot
+from agents.network.inference import ILLEGAL
+from agents.runtime import keys
+from agents.search.tree_updates import Form, Put, in_form, one_hot
 from envs.game import Array
 
 ROOT = 0

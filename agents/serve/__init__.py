@@ -1,1 +1,1 @@
-"""Playing with people and other programs: a web page, the terminal, GTP."""
+"""Play with people and programs: the terminal, a web page, and GTP."""

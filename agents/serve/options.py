@@ -8,7 +8,7 @@ import math
 import re
 from typing import Literal
 
-from agents import models
+from agents.storage import weights as models
 from envs.game import Game
 
 UNTRAINED = "uct:400"  # opponent where no network is shipped

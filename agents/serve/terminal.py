@@ -18,13 +18,13 @@ from rich.table import Table
 from rich.text import Text
 
 import envs
-from agents import models
-from agents.host_match import Mover
-from agents.players import game_of, inner
+from agents.arena.host_match import Mover
+from agents.players.players import game_of, inner
+from agents.players.stateful import Mind, make_mover, words
 from agents.serve import options as settings
-from agents.serve.mind import Mind, make_mover, words
 from agents.serve.options import Options
-from agents.serve.positions import first_player, seats
+from agents.serve.views import first_player, seats
+from agents.storage import weights as models
 from envs import saved
 from envs.game import Game
 

@@ -26,9 +26,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.evaluation import Evaluate
-from agents.exact import code_of
-from agents.slots import legal_slots
+from agents.actions import legal_slots
+from agents.network.inference import Evaluate
+from agents.solvers.retrograde import code_of
 from envs.game import Array, Game
 
 NEVER = 1 << 22  # in place of infinity

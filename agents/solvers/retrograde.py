@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.slots import legal_slots
+from agents.actions import legal_slots
 from envs.game import Array, Game
 
 MOST_POSITIONS = 300_000

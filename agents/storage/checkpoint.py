@@ -36,12 +36,13 @@ import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
 import envs
-from agents import hosts, mesh, recipe
 from agents.config import Config
-from agents.iteration import Run
-from agents.network import make_network
-from agents.replay import Replay
-from agents.selfplay import Row
+from agents.network.network import make_network
+from agents.runtime import mesh, processes
+from agents.training import recipe
+from agents.training.iteration import Run
+from agents.training.replay import Replay
+from agents.training.selfplay import Row
 
 # Orbax logs pages about every error that it also raises.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -82,7 +83,7 @@ class Saver:
 
     def start(self, run: Run, **counters: Any) -> bool:
         """Begins to save `run`; False while the save before is still being written, and then nothing is done."""
-        if not hosts.gathered(self.poll()).all():  # of all processes
+        if not processes.gathered(self.poll()).all():  # of all processes
             if not self._told_late:
                 self.say("the checkpoint before is still being written; the next one waits for it")
             self._told_late = True
@@ -90,7 +91,7 @@ class Saver:
         iteration, self._told_late = int(run.iteration), False
         about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
         short = self._no_room(run)
-        if not hosts.gathered(short is None).all():  # else the others would wait for the one without
+        if not processes.gathered(short is None).all():  # else the others would wait for the one without
             self._failed(iteration, short or OSError("another process has no room for it"))
             return True
         try:
@@ -127,7 +128,7 @@ class Saver:
             CheckpointError: it cannot be saved; names the last checkpoint that is intact.
         """
         self.wait()
-        if not hosts.gathered(self.saved == int(run.iteration)).all():
+        if not processes.gathered(self.saved == int(run.iteration)).all():
             self.start(run, **counters)
             self.wait()
         self._pool.shutdown()

@@ -1,4 +1,4 @@
-"""A network of a run as one small file in half precision: python -m agents.export runs/NAME models/GAME"""
+"""A network of a run as one small file in half precision: python -m agents.storage.export runs/NAME models/GAME"""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Literal
 
 import tyro
 
-from agents import cli, models
+from agents.runtime import cli
+from agents.storage import weights as models
 
 
 @dataclasses.dataclass(frozen=True)

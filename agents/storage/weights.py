@@ -14,16 +14,16 @@ import jax
 import numpy as np
 
 import envs
-from agents import checkpoint
-from agents.checkpoint import CheckpointError
 from agents.config import Config
-from agents.grow import grow, resize
-from agents.network import Network, make_network
+from agents.network.network import Network, make_network
+from agents.network.transfer import grow, resize
+from agents.storage import checkpoint
+from agents.storage.checkpoint import CheckpointError
 from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
-SHIPPED = Path(__file__).parents[1] / "models"
+SHIPPED = Path(__file__).parents[2] / "models"
 # Options that decide which weights there are.
 SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "reply_weight")
 

@@ -2,7 +2,7 @@
 
 The host sends both off and meets the device once per iteration: everything that a run is lies in `Run`, so a saved
 `Run` goes on as if it had never stopped. On several devices each holds its share of the lanes and of the replay, see
-agents/mesh.py.
+agents/runtime/mesh.py.
 """
 
 from __future__ import annotations
@@ -16,20 +16,24 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import keys, learner, lessons, mesh, replay, selfplay
 from agents.config import Config
-from agents.learner import Learning
-from agents.lessons import Lessons
-from agents.network import Network
-from agents.replay import Replay, ring_length
-from agents.search import make_search
-from agents.selfplay import Ended, Lanes, Row
+from agents.network.network import Network
+from agents.runtime import keys, mesh
+from agents.search.policies import make_search
+from agents.training import learner, replay, selfplay
+from agents.training import proof_targets as lessons
+from agents.training.learner import Learning
+from agents.training.proof_targets import Lessons
+from agents.training.replay import Replay, ring_length
+from agents.training.selfplay import Ended, Lanes, Row
 from envs.game import Array, Game
 
 
 class Run(NamedTuple):
     learning: Learning
-    rival: Any | None  # weights that a match was last played against, with gating those that play; see agents/rating.py
+    rival: (
+        Any | None
+    )  # weights that a match was last played against, with gating those that play; see agents/run/gating.py
     replay: Replay
     lanes: Lanes
     key: Array  # uint32[2], raw key data; each iteration folds its number in

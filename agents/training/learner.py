@@ -10,14 +10,14 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from agents import lessons as lessons_lib
-from agents import mesh
-from agents import replay as replay_lib
 from agents.config import Config
-from agents.evaluation import ILLEGAL
-from agents.lessons import Lessons
-from agents.network import Network
-from agents.replay import Batch, Replay
+from agents.network.inference import ILLEGAL
+from agents.network.network import Network
+from agents.runtime import mesh
+from agents.training import proof_targets as lessons_lib
+from agents.training import replay as replay_lib
+from agents.training.proof_targets import Lessons
+from agents.training.replay import Batch, Replay
 from envs.game import Array, Game
 
 

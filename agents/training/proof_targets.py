@@ -1,9 +1,9 @@
 """Lessons: positions whose results are proved, to learn from beside self-play.
 
 The result of a game says little of its positions where a mistake at every other move turns it around. So in every
-iteration a search for proofs (agents/prove.py) goes from the position of one lane to the ends of the game, and
-positions of its graph that are decided become rows: their values are exact, and which of some moves keep them is known.
-Chess engines correct their games by endgame tables in this way; here no table is needed.
+iteration a search for proofs (agents/solvers/proof_number.py) goes from the position of one lane to the ends of the
+game, and positions of its graph that are decided become rows: their values are exact, and which of some moves keep them
+is known. Chess engines correct their games by endgame tables in this way; here no table is needed.
 
 The search begins as far into a game as it takes that half of the searches come to an end, which is found out on the
 way.
@@ -17,11 +17,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agents import mesh, prove, replay
 from agents.config import Config
-from agents.prove import EMPTY, Graph
-from agents.replay import Batch
-from agents.selfplay import Lanes, to_view
+from agents.runtime import mesh
+from agents.solvers import proof_number
+from agents.solvers.proof_number import EMPTY, Graph
+from agents.training import replay
+from agents.training.replay import Batch
+from agents.training.selfplay import Lanes, to_view
 from envs.game import Array, Game
 
 
@@ -83,7 +85,7 @@ def make_teach(game: Game, config: Config) -> Callable[[Lessons, Lanes, Array], 
     if game.num_players != 2:
         share, players = config.lesson_share, game.num_players
         raise ValueError(f"--lesson_share={share}: lessons are for two players; {game.name} has {players}")
-    ask, count = prove.make_asker(game, config.lesson_positions), rows_per_iteration(config)
+    ask, count = proof_number.make_asker(game, config.lesson_positions), rows_per_iteration(config)
 
     def teach(lessons: Lessons, lanes: Lanes, key: Array) -> tuple[Lessons, Taught]:
         reach = jnp.minimum(lessons.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
@@ -98,7 +100,7 @@ def make_teach(game: Game, config: Config) -> Callable[[Lessons, Lanes, Array], 
             ring, new.reshape(count, -1, *new.shape[1:]), lessons.cursor % len(ring), axis=0
         )
         ring = jax.tree.map(write, lessons[:5], rows)
-        proved = mesh.mean(prove.decided(graph.numbers)[0].astype(jnp.float32))
+        proved = mesh.mean(proof_number.decided(graph.numbers)[0].astype(jnp.float32))
         after = Lessons(*ring, cursor=lessons.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
         plies = mesh.mean(lanes.plies[lane].astype(jnp.float32))
         return after, Taught(proved, plies, mesh.total(after.there))
@@ -124,7 +126,7 @@ def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple
     best = jnp.concatenate([best, jnp.zeros(count - len(best), best.dtype)])
     there = known[best] & (jnp.arange(count) < room)
     states, actions = jax.tree.map(lambda x: x[best], graph.states), graph.actions[best].astype(jnp.int32)
-    after = prove.after_moves(graph, best)[1]
+    after = proof_number.after_moves(graph, best)[1]
     right = (after.prove == 0) & (actions != EMPTY)
     codes = jnp.where(right | (after.refute == 0), actions, EMPTY)
     view = to_view(game, codes, jax.vmap(game.player)(states)).astype(jnp.int16)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents import generations, iteration
 from agents.config import Config
+from agents.training import iteration, value_regression
 
 
 def system(config: Config) -> Any:
     """The file with `start_run`, `ring_length`, `run_specs`, `make_play` and `make_learn` of a configuration."""
-    return generations if config.recipe == "value_generations" else iteration
+    return value_regression if config.recipe == "value_generations" else iteration

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.config import Config
-from agents.selfplay import Row, outcomes
+from agents.training.selfplay import Row, outcomes
 from envs.game import Array, Game, Symmetry
 
 

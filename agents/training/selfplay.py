@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agents import keys
+from agents.actions import at_slots, legal_slots
 from agents.config import Config
-from agents.slots import at_slots, legal_slots
-from agents.tree_search import SearchResult
+from agents.runtime import keys
+from agents.search.tree import SearchResult
 from envs.game import Array, Game
 
 Search = Callable[[Any, Array, Any, Array], SearchResult]
@@ -186,7 +186,7 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
     Returns:
         `play(weights, key, lanes, full, gives_up) -> (lanes, Row[T, B], Ended[T, B])`; `full` bool[T] says which plies
         get the full search, all of them together because lanes are in step; `gives_up` bool[] whether games are given
-        up at all; `key` is one, or one for each lane (agents/keys.py).
+        up at all; `key` is one, or one for each lane (agents/runtime/keys.py).
     """
     if config.resign < 1 and game.num_players != 2:
         raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")

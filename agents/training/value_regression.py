@@ -19,14 +19,15 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents import iteration, keys, learner, mesh, replay, selfplay
+from agents.actions import legal_slots
 from agents.config import Config
-from agents.evaluation import make_evaluate
-from agents.iteration import Run, on_mesh, run_specs
-from agents.network import Network
-from agents.replay import Replay
-from agents.selfplay import Ended, Lanes, Row
-from agents.slots import legal_slots
+from agents.network.inference import make_evaluate
+from agents.network.network import Network
+from agents.runtime import keys, mesh
+from agents.training import iteration, learner, replay, selfplay
+from agents.training.iteration import Run, on_mesh, run_specs
+from agents.training.replay import Replay
+from agents.training.selfplay import Ended, Lanes, Row
 from envs.game import Array, Game
 
 __all__ = ["make_learn", "make_play", "run_specs", "start_run", "value_greedy"]

@@ -12,12 +12,12 @@ import time
 from typing import Any, NamedTuple
 
 import envs
-from agents import models
-from agents.players import game_of, inner
+from agents.players.players import game_of, inner
+from agents.players.stateful import Mind, same_but_komi
 from agents.serve import options as settings
 from agents.serve import sgf
-from agents.serve.mind import Mind, same_but_komi
 from agents.serve.options import Options
+from agents.storage import weights as models
 from envs import saved
 from envs.game import Game, HistoryState
 

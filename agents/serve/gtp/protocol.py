@@ -20,7 +20,7 @@ import numpy as np
 
 import envs
 from agents.serve import sgf
-from agents.serve.engine import Clock, Engine
+from agents.serve.gtp.engine import Clock, Engine
 from agents.serve.options import Options
 from envs import go, saved
 

@@ -1,5 +1,5 @@
 // The page of a game. It knows no game: the server sends a picture whose cells have names, and for every legal move the
-// cells to point at in turn and the words on its button (agents/serve/web.py, envs/pictures.py).
+// cells to point at in turn and the words on its button (agents/serve/web/server.py, envs/pictures.py).
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";

@@ -21,13 +21,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents import models, prove
-from agents.analysis import look
-from agents.network import make_network
-from agents.players import for_play, inner, make_player, proved, uct_forest
-from agents.search import Forest, make_forest
+from agents.network.network import make_network
+from agents.players.analysis import look
+from agents.players.players import for_play, inner, make_player, proved, uct_forest
+from agents.search.policies import Forest, make_forest
+from agents.search.tree import ROOT, Tree
 from agents.serve.options import MOST_SIMULATIONS
-from agents.tree_search import ROOT, Tree
+from agents.solvers import proof_number
+from agents.storage import weights as models
 from envs.game import Array, Game
 
 WIDTHS = (1, 8, 32)  # lanes that programs are compiled for; further jobs wait for a lane
@@ -270,7 +271,7 @@ class Worker:
         self.group: Group | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._act: Callable[..., Array] | None = None  # of one that does not
-        self._solve: Callable[..., prove.Verdict] | None = None  # of one that proves first
+        self._solve: Callable[..., proof_number.Verdict] | None = None  # of one that proves first
         self._weights: Any = None
         self._key = key
         self._thread = threading.Thread(target=self._run, name=f"{game.name} {player}", daemon=True)
@@ -313,7 +314,7 @@ class Worker:
         if room is None:
             return jobs
         if self._solve is None:
-            self._solve = prove.make_solver(self.game, room)
+            self._solve = proof_number.make_solver(self.game, room)
             self._solve(self.game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
         return [job for job in jobs if not self._proved(job)]
 

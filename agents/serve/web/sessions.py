@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import envs
-from agents import checkpoint, models, prove
-from agents.players import inner
+from agents.players.players import inner
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
-from agents.serve.positions import changed, first_player, look_at, seats, titles, way
-from agents.serve.thinker import Job, Thinker, searches
+from agents.serve.views import changed, first_player, look_at, seats, titles, way
+from agents.serve.web.batched_search import Job, Thinker, searches
+from agents.solvers import proof_number
+from agents.storage import checkpoint
+from agents.storage import weights as models
 from envs import saved
 from envs.game import Game
 
@@ -66,7 +68,7 @@ class House:
         runs/ and in models/, the latter also behind proofs."""
         shipped = models.shipped(game)
         found = [*([opponent(self.options, game)] if game is self.own else []), shipped, *_runs(game.name)]
-        if shipped and prove.within_reach(game):
+        if shipped and proof_number.within_reach(game):
             found.append(f"prove:{PROOFS},{shipped}")
         found += [UNTRAINED, "uct:100", "uct:2000"]
         if game.evaluate is not None and game.num_players == 2:

@@ -1,0 +1,1 @@
+"""What programs need from the machine: device meshes, several processes, random keys, command lines and errors."""
