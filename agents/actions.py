@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import jax
 import jax.numpy as jnp
 
-from envs.game import Array
+from agents.runtime import keys
+from envs.game import Array, Game
 
 
 def legal_slots(mask: Array, num_slots: int) -> Array:
@@ -38,3 +40,39 @@ def from_slots(values: Array, mask: Array) -> Array:
     """Slot values [B, K] back at their codes [B, A]: those of `legal_slots(mask, K)`; 0 where illegal."""
     slot = jnp.minimum(jnp.cumsum(mask, axis=-1, dtype=jnp.int32), values.shape[-1]) - 1
     return jnp.where(mask, jnp.take_along_axis(values, jnp.maximum(slot, 0), axis=-1), 0)
+
+
+def random_action(key: Array, mask: Array) -> Array:
+    """A legal action of each lane, uniformly; int32[B] from bool[B, A].
+
+    The r-th legal action for one random r, in an order by columns: with the codes laid out as a square, first the
+    column is found, then the row. That takes one random number a lane, no running sum over all codes, and adds up whole
+    rows of bytes. Without a legal action the result is meaningless.
+    """
+    lanes, codes = mask.shape
+    width = math.isqrt(codes - 1) + 1
+    square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
+    inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
+    upto = jnp.cumsum(inside, axis=-1)
+    below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
+    r = keys.draw(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
+    column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
+    before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
+    chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
+    row = (jnp.cumsum(chosen, axis=-1, dtype=jnp.int32) <= r - before).sum(-1, dtype=jnp.int32)
+    return jnp.minimum(row, square.shape[1] - 1) * width + column
+
+
+def to_view(game: Game, actions: Array, player: Array) -> Array:
+    """Absolute action codes [B, K] in the mover's frame; -1 stays."""
+    if game.to_view is None:
+        return actions
+    viewed = jnp.take_along_axis(jnp.asarray(game.to_view)[player], jnp.maximum(actions, 0), axis=-1)
+    return jnp.where(actions < 0, -1, viewed)
+
+
+def to_absolute(game: Game, logits: Array, player: Array) -> Array:
+    """Logits float32[B, A] of the mover's frame in absolute action codes."""
+    if game.to_view is None:
+        return logits
+    return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)

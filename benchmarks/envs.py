@@ -36,8 +36,8 @@ import jax.numpy as jnp
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
+from agents.actions import random_action
 from agents.runtime import cli
-from agents.training.selfplay import random_action
 from benchmarks import rounds
 from envs import foq
 

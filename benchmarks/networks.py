@@ -22,12 +22,12 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents.actions import legal_slots
+from agents.actions import legal_slots, random_action
 from agents.config import Config, preset
 from agents.network.network import make_network
 from agents.training import learner
 from agents.training.replay import Batch
-from agents.training.selfplay import random_action, start_lanes
+from agents.training.selfplay import start_lanes
 from envs.game import Game
 
 CANDIDATES = [

@@ -7,6 +7,8 @@ what the rules need; observation, legal mask and rewards are derived from it and
 from __future__ import annotations
 
 import dataclasses
+import functools
+import string
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -190,3 +192,20 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         to_record=to_record,
         from_record=from_record,
     )
+
+
+def titles(game: Game) -> tuple[str, str]:
+    """Name and rules of a game, for people."""
+    title, colon, rules = game.about.partition(": ")
+    return (title, rules[:1].upper() + rules[1:]) if colon else (game.about or game.name.partition(":")[0], "")
+
+
+def seats(game: Game) -> tuple[str, ...]:
+    """What the players are called."""
+    return game.seats or tuple(string.ascii_uppercase[: game.num_players])
+
+
+@functools.lru_cache(maxsize=64)
+def first_player(game: Game) -> int:
+    """The player who makes the first move."""
+    return int(game.player(game.init()))

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents.arena import match as arena
-from agents.arena import openings
+from agents.arena import match, openings
 from agents.players.players import Player, make_player
 
 
@@ -27,10 +26,10 @@ def test_a_game_followed_by_hand():
     """Lowest code for A, highest for B. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
     game = envs.make("tictactoe")
     a, b = first_or_last(True, game), first_or_last(False, game)
-    played = arena.play_match(game, a, b, games=4, opening_plies=0, seed=0)
+    played = match.play_match(game, a, b, games=4, opening_plies=0, seed=0)
     assert played.score.tolist() == [[1, 1], [0, 0]]
     assert played.plies.tolist() == [[5, 5], [5, 5]]
-    result = arena.result(a, b, played)
+    result = match.result(a, b, played)
     assert (result.wins, result.draws, result.losses, result.distinct, result.openings) == (2, 0, 2, 2, 1)
     assert (result.score, result.elo) == (0.5, 0)
 
@@ -38,10 +37,10 @@ def test_a_game_followed_by_hand():
 @pytest.mark.parametrize(("seconds", "heard"), [(0, [0, 0, 0, 0, 2, 2, 2, 2, 2, 4]), (1e9, [0, 0, 2, 2, 2, 4])])
 def test_a_match_tells_how_far_it_is(seconds, heard, monkeypatch):
     """The games above, five plies each: looked at after every ply, or after 1, 2 and 4 more. A wins those it begins."""
-    monkeypatch.setattr(arena, "LOOK_SECONDS", seconds)
+    monkeypatch.setattr(match, "LOOK_SECONDS", seconds)
     game, told = envs.make("tictactoe"), []
     a, b = first_or_last(True, game), first_or_last(False, game)
-    played = arena.play_match(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
+    played = match.play_match(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
     assert [len(points) for points in told] == heard
     assert told[-1].tolist() == [1, 1, 0, 0]
     assert played.score.tolist() == [[1, 1], [0, 0]]
@@ -51,30 +50,30 @@ def test_a_match_of_three():
     """Equal players without chance play the same game from every seat, which one of the seats wins."""
     game = envs.make("foq_multi:rows=4,cols=4")
     same = first_or_last(True, game)
-    played = arena.play_match(game, same, same, games=12, opening_plies=2, seed=0)
+    played = match.play_match(game, same, same, games=12, opening_plies=2, seed=0)
     assert played.score.shape == (3, 4)
     assert (np.sort(played.score, axis=0) == [[0], [0], [1]]).all()
     assert (played.plies == played.plies[0]).all()
-    even = arena.result(same, same, played)
+    even = match.result(same, same, played)
     assert (even.players, even.games, even.wins, even.draws, even.losses) == (3, 12, 4, 0, 8)
     assert even.elo == pytest.approx(0, abs=0.01)
     assert even.score == pytest.approx(1 / 3)
     assert even.score_interval[0] < 1 / 3 < even.score_interval[1]
     with pytest.raises(ValueError, match="--games must be a multiple of 3, since every opening is played from all"):
-        arena.play_match(game, same, same, games=100, opening_plies=0, seed=0)
+        match.play_match(game, same, same, games=100, opening_plies=0, seed=0)
 
 
 def test_one_who_thinks_beats_two_at_random():
     game = envs.make("foq_multi:rows=5,cols=6")
     uct, random = make_player("uct:60", game, 1), make_player("random", game, 1)
-    strong = arena.result(uct, random, arena.play_match(game, uct, random, games=99, opening_plies=1, seed=2))
+    strong = match.result(uct, random, match.play_match(game, uct, random, games=99, opening_plies=1, seed=2))
     assert strong.score > 0.55  # even would be a third
 
 
 def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     game = envs.make("tictactoe")
     a = make_player("random", game, 1)
-    result = arena.result(a, a, arena.play_match(game, a, a, games=400, opening_plies=2, seed=1))
+    result = match.result(a, a, match.play_match(game, a, a, games=400, opening_plies=2, seed=1))
     assert result.wins + result.draws + result.losses == 400
     low, high = result.score_interval
     assert low < 0.5 < high
@@ -87,13 +86,13 @@ def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():
     game, looked = envs.make("tictactoe"), []
     a, b = first_or_last(True, game), first_or_last(False, game)
     never = lambda pairs: bool(looked.append(len(pairs)))
-    played = arena.play_match(game, a, b, games=4000, opening_plies=3, seed=0, stop=never)
+    played = match.play_match(game, a, b, games=4000, opening_plies=3, seed=0, stop=never)
     assert looked == [38]
-    result = arena.result(a, b, played)
+    result = match.result(a, b, played)
     assert (result.games, result.openings, result.distinct) == (100, 38, 76)
     connect, looked[:] = envs.make("connect_four"), []
     a, b = first_or_last(True, connect), first_or_last(False, connect)
-    played = arena.play_match(connect, a, b, games=200, opening_plies=3, seed=0, stop=never)
+    played = match.play_match(connect, a, b, games=200, opening_plies=3, seed=0, stop=never)
     assert looked == [50]
     assert (len(np.unique(played.opening)), played.score.size) == (100, 200)
 
@@ -101,10 +100,10 @@ def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():
 def test_games_that_come_again_do_not_narrow_the_interval():
     game = envs.make("tictactoe")
     a, b = first_or_last(True, game), first_or_last(False, game)
-    few, many = (arena.play_match(game, a, b, games=n, opening_plies=2, seed=0) for n in (24, 240))
-    assert arena.result(a, b, few).distinct == arena.result(a, b, many).distinct == 24
-    assert arena.result(a, b, few).score_interval == arena.result(a, b, many).score_interval
-    assert np.sort(arena.evidence(many)).tolist() == np.sort(few.score.mean(0)).tolist()
+    few, many = (match.play_match(game, a, b, games=n, opening_plies=2, seed=0) for n in (24, 240))
+    assert match.result(a, b, few).distinct == match.result(a, b, many).distinct == 24
+    assert match.result(a, b, few).score_interval == match.result(a, b, many).score_interval
+    assert np.sort(match.evidence(many)).tolist() == np.sort(few.score.mean(0)).tolist()
 
 
 def test_the_greedy_one_takes_what_is_best_at_once():
@@ -112,7 +111,7 @@ def test_the_greedy_one_takes_what_is_best_at_once():
     game = envs.make("foq:rows=4,cols=5")
     a, b = make_player("greedy", game, 1), make_player("random", game, 1)
     assert a.name == "greedy"
-    assert arena.result(a, b, arena.play_match(game, a, b, games=100, opening_plies=1, seed=2)).score > 0.7
+    assert match.result(a, b, match.play_match(game, a, b, games=100, opening_plies=1, seed=2)).score > 0.7
 
 
 @pytest.mark.parametrize("strong", ["uct:60", "minimax:3"])
@@ -120,7 +119,7 @@ def test_the_greedy_one_takes_what_is_best_at_once():
 def test_thinking_players_beat_the_random_one(strong, spec):
     game = envs.make(spec)
     a, b = make_player(strong, game, 1), make_player("random", game, 1)
-    result = arena.result(a, b, arena.play_match(game, a, b, games=100, opening_plies=1, seed=2))
+    result = match.result(a, b, match.play_match(game, a, b, games=100, opening_plies=1, seed=2))
     assert result.score > 0.75
     assert result.losses < 25
 
@@ -179,30 +178,30 @@ def test_three_plies_ahead_as_by_a_plain_recursion():
 
 def test_intervals():
     """Forty pairs split evenly: wider than for pairs that are all 1/2; never closed, also when all were won."""
-    even = arena.score_interval(np.full(40, 0.5))
-    split = arena.score_interval(np.repeat([0.0, 1.0], 20))
+    even = match.score_interval(np.full(40, 0.5))
+    split = match.score_interval(np.repeat([0.0, 1.0], 20))
     assert split[0] < even[0] < 0.5 < even[1] < split[1]
     # A binomial share of 20 in 40 has a standard error of 0.079.
     np.testing.assert_allclose(split, (0.5 - 1.96 * 0.079, 0.5 + 1.96 * 0.079), atol=0.02)
-    low, high = arena.score_interval(np.ones(40))
+    low, high = match.score_interval(np.ones(40))
     assert 0.9 < low < high <= 1
 
 
 def test_intervals_of_three_with_draws():
     """Three games of which one is drawn among all: 4/9 of the points; the interval closes around it."""
-    low, high = arena.score_interval(np.full(100, 4 / 9), players=3)
+    low, high = match.score_interval(np.full(100, 4 / 9), players=3)
     assert 0.42 < low < 4 / 9 < high < 0.48
 
 
 def test_elo_by_hand():
-    assert arena.elo(0.5) == 0
-    assert arena.elo(10 / 11) == pytest.approx(400)
-    assert arena.elo(1.0) is None
+    assert match.elo(0.5) == 0
+    assert match.elo(10 / 11) == pytest.approx(400)
+    assert match.elo(1.0) is None
     # One of three: even with a third of the points, and with ten times the chances of either of the others 10 of 12.
-    assert arena.elo(1 / 3, 3) == pytest.approx(0)
-    assert arena.elo(10 / 12, 3) == pytest.approx(400)
-    assert arena.as_hard(10 / 11, 3) == pytest.approx(10 / 12)
-    assert [arena.as_hard(share, 2) for share in (0.0, 0.55, 1.0)] == pytest.approx([0, 0.55, 1])
+    assert match.elo(1 / 3, 3) == pytest.approx(0)
+    assert match.elo(10 / 12, 3) == pytest.approx(400)
+    assert match.as_hard(10 / 11, 3) == pytest.approx(10 / 12)
+    assert [match.as_hard(share, 2) for share in (0.0, 0.55, 1.0)] == pytest.approx([0, 0.55, 1])
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,12 @@ import pytest
 
 import envs
 from agents.arena import match as arena
+from agents.arena import solve_commands
+from agents.arena.commands import usual_baselines
+from agents.arena.solve_commands import Solved, looks
 from agents.config import preset
 from agents.run.metrics import PROTO, Balance, Report
+from agents.run.resume import load_run
 from agents.runtime import mesh
 from agents.storage import checkpoint
 from agents.storage import weights as models
@@ -251,7 +255,7 @@ def test_stopping_and_resuming_equals_never_stopping(tmp_path):
     config = checkpoint.about(whole)["config"]
     assert {"whole", "half"} == {config.out, checkpoint.about(half)["config"].out}
     devices = mesh.make_mesh(config.num_envs, config.batch_size)
-    ends = [jax.tree.leaves(checkpoint.load_run(path, config, devices)) for path in (whole, half)]
+    ends = [jax.tree.leaves(load_run(path, config, devices)) for path in (whole, half)]
     assert all(np.array_equal(x, y, equal_nan=True) for x, y in zip(*ends, strict=True))
 
 
@@ -521,13 +525,13 @@ def test_exact_is_not_asked_about_positions_that_cannot_come_up(monkeypatch, cap
     ],
 )
 def test_no_player_is_listed_under_two_names(spec, recipe, env, names, monkeypatch, tmp_path):
-    import evaluate
-
     game = envs.make(env)
-    monkeypatch.setattr(evaluate, "game_of", lambda spec: game.name if spec.startswith("net") else None)
-    monkeypatch.setattr(evaluate, "config_of", lambda spec: dataclasses.replace(preset(game, "cpu"), recipe=recipe))
-    monkeypatch.setattr(evaluate, "make_player", lambda spec, *_, **__: spec)
-    found = evaluate.looks(evaluate.Solved(spec, tmp_path), game)
+    monkeypatch.setattr(solve_commands, "game_of", lambda spec: game.name if spec.startswith("net") else None)
+    monkeypatch.setattr(
+        solve_commands, "config_of", lambda spec: dataclasses.replace(preset(game, "cpu"), recipe=recipe)
+    )
+    monkeypatch.setattr(solve_commands, "make_player", lambda spec, *_, **__: spec)
+    found = looks(Solved(spec, tmp_path), game)
     assert list(found) == names
     assert found.get("alone", "net") == "net"
 
@@ -540,10 +544,8 @@ def test_players_of_a_table_have_openings_of_their_own_in_every_match():
 
 
 def test_baselines_that_the_game_has():
-    import evaluate
-
-    assert evaluate.usual_baselines(envs.make("tictactoe")) == ("random", "minimax:2", "uct:100")
-    assert evaluate.usual_baselines(envs.make("foq_multi")) == ("random", "uct:100")
+    assert usual_baselines(envs.make("tictactoe")) == ("random", "minimax:2", "uct:100")
+    assert usual_baselines(envs.make("foq_multi")) == ("random", "uct:100")
 
 
 def test_a_damaged_run_is_named(run, tmp_path, monkeypatch, capsys):

@@ -13,7 +13,7 @@ import time
 
 import pytest
 
-from agents.runtime import cli
+from agents.run.options import training
 from agents.storage import checkpoint
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -134,4 +134,4 @@ def test_processes_that_cannot_meet_are_told_why(case):
     """Before any of them waits for another."""
     options, message = BAD[case]
     with pytest.raises(ValueError, match=message):
-        cli.training(options)
+        training(options)

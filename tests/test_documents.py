@@ -16,6 +16,7 @@ import pytest
 
 import envs
 import evaluate
+from agents.run.options import Training
 from agents.runtime import cli
 from agents.serve.options import Options
 from envs import saved
@@ -54,7 +55,7 @@ def test_commands_are_understood(path, words):
         if word.startswith(("models/", "tests/", "docs/")) and "MINE" not in word:
             assert (ROOT / word.split("@")[0]).exists()
     if program == "train.py":
-        cli.parse(cli.Training, [word for word in arguments if word not in ("--help", "${options[@]}")], cli.Training())
+        cli.parse(Training, [word for word in arguments if word not in ("--help", "${options[@]}")], Training())
     elif program == "evaluate.py" and arguments:
         cli.parse(evaluate.Command, arguments)
     elif program == "play.py":

@@ -11,8 +11,9 @@ import envs
 from agents.config import preset
 from agents.network.network import Heads, Network, make_network
 from agents.runtime import mesh
+from agents.search.greedy import value_greedy
 from agents.training import iteration, value_regression
-from agents.training.value_regression import discounted, make_games, value_greedy
+from agents.training.value_regression import discounted, make_games
 
 GAME = envs.make("tictactoe")
 CONFIG = dataclasses.replace(preset(GAME, "cpu", "value_generations"), num_envs=4000, channels=64, batch_size=64)

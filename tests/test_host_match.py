@@ -16,7 +16,7 @@ import envs
 from agents.arena import host_match, openings
 from agents.arena import match as arena
 from agents.players import gtp_client
-from agents.players.players import make_player
+from agents.players.players import Guest, make_player
 
 ROOT = Path(__file__).parents[1]
 GAME = envs.make("go:size=5,komi=24.5")
@@ -68,7 +68,7 @@ def test_openings_are_those_of_the_arena(name):
         return int(np.flatnonzero(game.mask(state))[0])
 
     played = host_match.play_match(
-        game, host_match.Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
+        game, Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
         tell=lambda done, lane: began.append([]),
     )  # fmt: skip
     drawn = next(openings.make_openings(game, 2, 3, False)(jax.random.key(4)))
@@ -147,7 +147,7 @@ def test_a_guest_knows_the_moves_from_the_start():
         seen.append(len(actions))
         return int(np.flatnonzero(game.mask(state))[0])
 
-    guest = host_match.Guest("guest", move)
+    guest = Guest("guest", move)
     told = []
     options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: told.append(said)}
     played = host_match.play_match(game, guest, make_player("random", game, 0), **options)

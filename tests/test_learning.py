@@ -10,11 +10,14 @@ import optax
 import pytest
 
 import envs
+from agents.actions import random_action
 from agents.config import Config, preset
 from agents.network.network import along_lines, highest, make_network
+from agents.run.resume import load_run, save
 from agents.runtime import mesh
 from agents.search.tree import SearchResult
 from agents.storage import checkpoint
+from agents.storage import weights as models
 from agents.training import learner, replay, selfplay
 from agents.training.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
 from envs import foq
@@ -181,7 +184,7 @@ def test_games_are_given_up_but_for_those_played_out():
 
 def test_random_actions_are_legal_and_even():
     mask = jnp.tile(jnp.array([0, 1, 0, 1, 1], bool), (6000, 1))
-    counts = np.bincount(np.asarray(selfplay.random_action(jax.random.key(0), mask)), minlength=5)
+    counts = np.bincount(np.asarray(random_action(jax.random.key(0), mask)), minlength=5)
     assert counts[[0, 2]].sum() == 0
     assert (np.abs(counts[[1, 3, 4]] - 2000) < 5 * np.sqrt(6000 * 2 / 9)).all()
 
@@ -487,17 +490,17 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(parts, tmp_path):
     run = start()
     for _ in range(2):
         run, _ = iterate(run, 0.1)
-    checkpoint.save(tmp_path, run, SMALL, minutes=1.5, total_games=7, total_plies=9)
+    save(tmp_path, run, SMALL, minutes=1.5, total_games=7, total_plies=9)
     path = checkpoint.find(tmp_path, "resume")
     about = checkpoint.about(path)
     assert about["config"] == SMALL
     assert (about["iteration"], about["minutes"], about["total_games"]) == (2, 1.5, 7)
-    restored = checkpoint.load_run(path, SMALL, ONE)
+    restored = load_run(path, SMALL, ONE)
     assert isinstance(restored, Run)
     assert same(run, restored)
     assert same(iterate(run, 0.2), iterate(restored, 0.2))
-    assert same(run, checkpoint.load_run(path, SMALL, mesh.make_mesh(16, 32, 2)))  # on another number of devices
-    network = checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL)
+    assert same(run, load_run(path, SMALL, mesh.make_mesh(16, 32, 2)))  # on another number of devices
+    network = models.load(checkpoint.find(tmp_path, "networks"), SMALL)
     assert same(network, run.learning.average)
 
 
@@ -505,7 +508,7 @@ def test_only_the_last_two_resume_folders_are_kept_and_all_networks(parts, tmp_p
     _, start, _ = parts
     run = start()
     for i in (3, 20, 100):
-        checkpoint.save(tmp_path, run._replace(iteration=jnp.int32(i)), SMALL)
+        save(tmp_path, run._replace(iteration=jnp.int32(i)), SMALL)
     assert sorted(p.name for p in (tmp_path / "resume").iterdir()) == ["100", "20"]
     assert checkpoint.find(tmp_path, "resume").name == "100"
     assert {p.name for p in (tmp_path / "networks").iterdir()} == {"3", "20", "100"}
@@ -517,13 +520,13 @@ def test_damaged_and_missing_checkpoints_are_named(parts, tmp_path):
         checkpoint.find(tmp_path / "none", "resume")
     with pytest.raises(checkpoint.CheckpointError, match="holds no networks"):
         checkpoint.find(tmp_path, "networks")
-    checkpoint.save(tmp_path, start(), SMALL)
+    save(tmp_path, start(), SMALL)
     path = checkpoint.find(tmp_path, "resume")
     for file in (path / "run").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")
     with pytest.raises(checkpoint.CheckpointError, match="damaged"):
-        checkpoint.load_run(path, SMALL, ONE)
+        load_run(path, SMALL, ONE)
 
 
 def test_presets_suit_game_and_device():

@@ -9,7 +9,7 @@ import pytest
 import train
 from agents.arena import solved_positions
 from agents.players.players import make_player
-from agents.runtime import cli
+from agents.run.options import training
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 SHORT = {
@@ -33,7 +33,7 @@ LONG = ("alphazero", "evopawness")  # a minute each
 def test_a_recipe_learns(recipe, tmp_path, monkeypatch, record_property):
     monkeypatch.chdir(tmp_path)
     arguments = ["--env=tictactoe", f"--recipe={recipe}", "--out=run", "--seed=1", *SHORT[recipe]]
-    config, _ = cli.training(arguments)
+    config, _ = training(arguments)
     train.train(config, None)
     positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", train.envs.make("tictactoe"))
     kept = {}

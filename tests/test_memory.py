@@ -10,10 +10,10 @@ import jax.numpy as jnp
 import pytest
 
 import envs
-import train
 from agents.config import Config
 from agents.network.network import make_network
 from agents.run import memory, metrics
+from agents.run.loop import build
 from agents.run.memory import GIB, Need
 from agents.runtime import mesh
 from agents.training import replay
@@ -122,7 +122,7 @@ def test_the_advice_of_a_run_that_does_not_fit_lets_it_begin(there, smaller, mon
         replay_capacity=40_000, batch_size=32,
     )  # fmt: skip
     game, one = envs.make(config.env), mesh.make_mesh(32, 32, 1)
-    begin = lambda config: train.build(game, make_network(game, config), config, one, metrics.Silence(), lambda: False)
+    begin = lambda config: build(game, make_network(game, config), config, one, metrics.Silence(), lambda: False)
     monkeypatch.setattr(memory, "host", lambda: there)
     with pytest.raises(memory.TooLittleError) as refused:
         begin(config)

@@ -12,7 +12,8 @@ import envs
 from agents.config import preset
 from agents.network.network import make_network
 from agents.players.players import for_play, game_of, make_player
-from agents.storage import checkpoint, export
+from agents.run.resume import begin_with, save, sizes
+from agents.storage import export
 from agents.storage import weights as models
 from agents.storage.checkpoint import CheckpointError
 from agents.training.iteration import start_run
@@ -38,7 +39,7 @@ def folders(tmp_path_factory):
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
     run = run._replace(learning=run.learning._replace(average=jax.tree.map(noise, run.learning.average)))
-    checkpoint.save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
+    save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
     models.save(home / "run", home / "model")
     return home / "run", home / "model"
 
@@ -96,7 +97,7 @@ def test_damaged_or_foreign_files_are_refused(folders, tmp_path):
 def test_a_run_begins_with_the_network_of_another(folders):
     game, path = envs.make(SPEC), str(folders[1])
     config = dataclasses.replace(models.about(folders[1])["config"], weights=path)
-    begin = lambda config: models.begin_with(make_network(game, config), config)
+    begin = lambda config: begin_with(make_network(game, config), config)
     learning = start_run(game, begin(config), config).learning
     for begun, shipped in zip(
         jax.tree.leaves((learning.weights, learning.average)),
@@ -114,14 +115,14 @@ def test_a_run_begins_with_the_network_of_another(folders):
         begin(dataclasses.replace(config, env="go:size=5"))
     with pytest.raises(CheckpointError, match=r"is for foq:rows=4,cols=5: params/Conv_0/kernel is of"):
         begin(dataclasses.replace(config, env="foq:rows=4,cols=5,planes=article"))
-    assert models.sizes(folders[1])["channels"] == 8
+    assert sizes(folders[1])["channels"] == 8
 
 
 def test_a_run_begins_with_the_network_of_another_grown(folders):
     """Twice as wide and one block deeper it gives the same values and probabilities."""
     game, small = envs.make(SPEC), models.about(folders[1])["config"]
     large = dataclasses.replace(small, weights=str(folders[1]), channels=16, blocks=2)
-    net = models.begin_with(make_network(game, large), large)
+    net = begin_with(make_network(game, large), large)
     grown = start_run(game, net, large).learning.average
     assert grown["params"]["ResidualBlock_1"]["Conv_0"]["kernel"].shape[2:] == (16, 16)
     planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
@@ -134,7 +135,7 @@ def test_a_run_begins_with_the_network_of_another_board(folders):
     game = envs.make(config.env)
     larger = dataclasses.replace(config, channels=16)
     for wanted in (config, larger):
-        net = models.begin_with(make_network(game, wanted), wanted)
+        net = begin_with(make_network(game, wanted), wanted)
         logits, value = net.apply(start_run(game, net, wanted).learning.weights, game.observe(game.init())[None])
         assert logits.shape == (1, game.num_actions)
         assert np.isfinite(value).all()

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents.arena import solved_positions as solved
+from agents.arena import solved_positions
 from agents.players import players
 from agents.solvers import proof_number, retrograde
 from envs import foq, foq_theory, saved
@@ -156,10 +156,10 @@ def test_a_network_changes_the_way_and_not_the_answer():
 def test_what_is_proved_is_played():
     """Tic-tac-toe, draws included: positions from all of the game, solved elsewhere; the other moves at random."""
     game = envs.make("tictactoe")
-    positions = solved.read(GOLDEN / "tictactoe_solved.jsonl.gz", game)
+    positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", game)
     every = lambda part: jax.tree.map(lambda x: x[::40], part)
-    few = solved.Solved(*map(every, (positions.states, positions.legal, positions.right, positions.phases)))
-    moves = solved.choose(players.make_player("prove:4096,random", game, 0), few)
+    few = solved_positions.Solved(*map(every, (positions.states, positions.legal, positions.right, positions.phases)))
+    moves = solved_positions.choose(players.make_player("prove:4096,random", game, 0), few)
     assert len(moves) > 100
     assert few.right[np.arange(len(moves)), moves].all()
 

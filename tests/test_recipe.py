@@ -262,7 +262,7 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     )  # fmt: skip
     scores = iter([0.75, 0.5, 1.0])
     outcome = lambda *_: iter([type("Games", (), {"score": np.atleast_1d(next(scores))})()])
-    monkeypatch.setattr(gating.arena, "make_match", lambda *_, **__: outcome)
+    monkeypatch.setattr(gating.match, "make_match", lambda *_, **__: outcome)
     never = lambda: False
     rate = gating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True), never)
     won, first = rate(run, gating.Rating())

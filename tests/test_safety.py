@@ -30,11 +30,12 @@ from jax.sharding import PartitionSpec as Spec
 import envs
 from agents.config import Config, preset
 from agents.network.network import make_network
-from agents.run import diagnosis, preflight
-from agents.runtime import cli, mesh, processes
+from agents.run import diagnosis, loop, preflight
+from agents.run.options import training
+from agents.run.resume import load_run, save, stored
+from agents.runtime import mesh, processes
 from agents.search import tree as tree_search
-from agents.storage import checkpoint
-from agents.storage import jsonl as lines
+from agents.storage import checkpoint, jsonl
 from agents.storage import weights as models
 from agents.storage.jsonl import Lines
 from agents.training import learner, replay
@@ -75,8 +76,8 @@ def parts():
 def original(parts, tmp_path_factory):
     start, iterate, _ = parts
     folder, run = tmp_path_factory.mktemp("saved"), start()
-    checkpoint.save(folder, run, SMALL)
-    checkpoint.save(folder, iterate(run, 0.0)[0], SMALL)
+    save(folder, run, SMALL)
+    save(folder, iterate(run, 0.0)[0], SMALL)
     return folder
 
 
@@ -105,8 +106,8 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path, monkeypatch):
     go_on.set()
     saver.wait()
     assert saver.saved == 0
-    assert same(checkpoint.load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
-    assert same(checkpoint.load_network(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.average)
+    assert same(load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
+    assert same(models.load(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.average)
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
 
 
@@ -120,18 +121,18 @@ def test_a_run_from_before_rows_told_owners_goes_on(tmp_path):
     old = run._replace(replay=run.replay._replace(rows=run.replay.rows._replace(owners=None)))
     fields = old.replay.rows._asdict()
     del fields["owners"]
-    plain = dict(checkpoint._stored(old), replay=old.replay._asdict() | {"rows": fields})
+    plain = dict(stored(old), replay=old.replay._asdict() | {"rows": fields})
     for tree, name in ((plain, "1"), (plain | {"lanes": {}}, "2")):
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as writer:
             writer.save(tmp_path / name, ocp.args.Composite(run=ocp.args.StandardSave(tree)))
-    read = checkpoint.load_run(tmp_path / "1", config, one)
+    read = load_run(tmp_path / "1", config, one)
     assert same(read.replay.rows._replace(owners=None), old.replay.rows)
     assert same(read._replace(replay=None), old._replace(replay=None))
     assert (np.asarray(read.replay.rows.owners) == -1).all()
     batch = replay.sample(game, read.replay, jnp.arange(16), config)
     assert (np.asarray(batch.future) == -1).all()
     with pytest.raises(checkpoint.CheckpointError, match="of another version"):
-        checkpoint.load_run(tmp_path / "2", config, one)
+        load_run(tmp_path / "2", config, one)
 
 
 def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeypatch):
@@ -199,7 +200,7 @@ def test_as_many_checkpoints_are_kept_as_asked(parts, tmp_path):
     start, _, _ = parts
     for i in (3, 20, 100, 101):
         run = start()._replace(iteration=jnp.int32(i))
-        checkpoint.save(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
+        save(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
     assert {p.name for p in (tmp_path / "resume").iterdir()} == {"20", "100", "101"}
     with pytest.raises(ValueError, match="--keep_checkpoints must be at least 1"):
         dataclasses.replace(SMALL, keep_checkpoints=0)
@@ -220,14 +221,14 @@ def test_going_on_from_an_earlier_iteration_drops_the_later_ones(saved, parts):
     checkpoint.forget_later(saved, 0)
     assert checkpoint.find(saved, "resume").name == checkpoint.find(saved, "networks").name == "0"
     assert (saved / "resume/1.old").is_dir()
-    checkpoint.save(saved, run._replace(iteration=jnp.int32(1)), SMALL)
+    save(saved, run._replace(iteration=jnp.int32(1)), SMALL)
     assert {p.name for p in (saved / "resume").iterdir()} == {p.name for p in (saved / "networks").iterdir()}
     assert {p.name for p in (saved / "networks").iterdir()} == {"0", "1"}
 
 
 def test_the_best_network_stays(saved):
     assert checkpoint.best(saved) is None
-    weights = checkpoint.load_network(saved / "networks/1", SMALL)
+    weights = models.load(saved / "networks/1", SMALL)
     for iteration in (0, 1, 0, 1):
         marked = checkpoint.mark_best(saved, iteration)
         assert marked == checkpoint.best(saved) == saved / f"best/{iteration}"
@@ -298,8 +299,8 @@ def test_a_large_file_is_cut_where_it_has_to_be(tmp_path, monkeypatch):
     iterations = [i for i in range(1, 301) for _ in range(i % 3 + 1)]
     games = "".join(json.dumps({"iteration": i, "moves": "x" * (i % 7 * 1000)}) + "\n" for i in iterations)
     path, parsed = tmp_path / "games.jsonl", []
-    iteration_of = lines._iteration_of
-    monkeypatch.setattr(lines, "_iteration_of", lambda line: parsed.append(line) or iteration_of(line))
+    iteration_of = jsonl._iteration_of
+    monkeypatch.setattr(jsonl, "_iteration_of", lambda line: parsed.append(line) or iteration_of(line))
     for upto in (0, 1, 2, 150, 299, 300):
         path.write_text(games + '{"iteration":300,"mo')
         parsed.clear()
@@ -589,7 +590,7 @@ def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeyp
     end it is the run that was not stopped, bit for bit. With a gate matches decide who plays."""
     import train
 
-    iterate, rate = train.iterate, train.make_rating
+    iterate, rate = loop.iterate, loop.make_rating
     stops: list[tuple[str, int]] = []  # still to come: in which iteration or in the match after which
     matches: list[int] = []
 
@@ -614,25 +615,25 @@ def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeyp
         path = checkpoint.find(folder, "resume")
         about = checkpoint.about(path)
         devices = mesh.make_mesh(16, about["config"].batch_size, about["config"].devices)
-        return checkpoint.load_run(path, about["config"], devices), about["rating"]
+        return load_run(path, about["config"], devices), about["rating"]
 
-    monkeypatch.setattr(train, "iterate", iterating)
-    monkeypatch.setattr(train, "make_rating", lambda *given: noted(rate(*given)))
+    monkeypatch.setattr(loop, "iterate", iterating)
+    monkeypatch.setattr(loop, "make_rating", lambda *given: noted(rate(*given)))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        train.train(*cli.training([*RATED, f"--out={tmp_path / 'whole'}"]))
+        train.train(*training([*RATED, f"--out={tmp_path / 'whole'}"]))
         assert matches == [1, 2, 3, 4]
         matches.clear()
         stops += [("iteration", 2), ("match", 2), ("match", 3)]
-        train.train(*cli.training([*RATED, f"--out={tmp_path / 'parts'}"]))
+        train.train(*training([*RATED, f"--out={tmp_path / 'parts'}"]))
         assert matches == [1]
-        train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
+        train.train(*training([f"--resume={tmp_path / 'parts'}"]))
         assert matches == [1, 2]
         assert outcome(tmp_path / "parts")[0].iteration == 2
-        train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
+        train.train(*training([f"--resume={tmp_path / 'parts'}"]))
         assert matches == [1, 2, 2, 3]
         assert outcome(tmp_path / "parts")[0].iteration == 3
-        train.train(*cli.training([f"--resume={tmp_path / 'parts'}"]))
+        train.train(*training([f"--resume={tmp_path / 'parts'}"]))
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -722,13 +723,13 @@ def test_a_run_that_is_asked_to_stop_does_not_wait_for_its_preflight(monkeypatch
     over, left = threading.Event(), []
     monkeypatch.setattr(preflight, "rehearse", lambda config: over.wait(300))
     monkeypatch.setattr(os, "_exit", left.append)
-    iterate = train.iterate
+    iterate = loop.iterate
 
     def asked_at_once(*arguments):
         os.kill(os.getpid(), signal.SIGTERM)
         return iterate(*arguments)
 
-    monkeypatch.setattr(train, "iterate", asked_at_once)
+    monkeypatch.setattr(loop, "iterate", asked_at_once)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=50", "--preflight", f"--out={tmp_path / 'run'}"])
     train.main()
@@ -740,7 +741,7 @@ def test_a_run_that_is_asked_to_stop_does_not_wait_for_its_preflight(monkeypatch
 
 
 def test_preflight_goes_before_long_runs():
-    asks = lambda *arguments: cli.training(["--env=tictactoe", *arguments])[0].preflight
+    asks = lambda *arguments: training(["--env=tictactoe", *arguments])[0].preflight
     assert asks("--minutes=10")
     assert not asks("--minutes=9")
     assert not asks("--iterations=5")

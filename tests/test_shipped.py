@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents.arena import match as arena
-from agents.arena import solved_positions
+from agents.arena import match, solved_positions
 from agents.players.players import game_of, make_player
 from agents.storage import weights as models
 
@@ -57,7 +56,7 @@ def test_go_wins_against_random_moves(size):
     path = str(ROOT / "models" / f"go_{size}x{size}")
     game = envs.make(game_of(path))
     alone, random = (make_player(spec, game, 0) for spec in (f"{path}@0", "random"))
-    played = arena.play_match(game, alone, random, games=20, opening_plies=2, seed=0)
+    played = match.play_match(game, alone, random, games=20, opening_plies=2, seed=0)
     assert played.score.mean() >= 0.95
 
 

@@ -14,8 +14,9 @@ from rich.console import Console
 
 import envs
 import play
+from agents.players.human import coloured
 from agents.players.stateful import words
-from agents.serve.terminal import COMMANDS, Sitting, coloured
+from agents.serve.terminal import COMMANDS, Sitting
 from envs import draw, saved
 
 ROOT = Path(__file__).parents[1]

@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agents.actions import random_action
 from agents.config import Config
 from agents.network.network import Network
 from agents.search.policies import make_search
-from agents.training.selfplay import random_action
 from envs.game import Array, Game
 
 KINDS = ["gumbel", "puct"]

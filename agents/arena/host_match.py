@@ -10,34 +10,24 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.arena import match as arena
-from agents.arena import openings
+from agents.arena import match, openings
 from agents.arena.match import Games
 from agents.players.gtp_client import Process, Program, greeting
-from agents.players.players import Player
+from agents.players.players import Guest, Player
 from envs.game import Array, Game
 
 AT_ONCE = 8  # games, and so processes of each program, at most
 TIMEOUT = 60.0  # seconds for one answer of a program
 COLOURS = "bw"  # by player
 
-Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
 """(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Guest:
-    """A player who is asked for the moves of one game at a time, such as a person."""
-
-    name: str
-    move: Mover
 
 
 Anyone: TypeAlias = Player | Program | Guest
@@ -120,7 +110,7 @@ def play_match(
     """
     if game.num_players != 2:
         raise ValueError(f"people, clocks and other programs play games for two; {game.name} is for {game.num_players}")
-    arena.check_match(game, games, opening_plies)
+    match.check_match(game, games, opening_plies)
     table, pairs = Table(game), games // 2
     drawn = next(openings.make_openings(game, pairs, opening_plies, fair)(jax.random.key(seed)))
     starts = [[move for move in moves if move >= 0] for moves in drawn.moves.tolist()]
@@ -149,7 +139,7 @@ def play_match(
                 tell(int((~np.isnan(score)).sum()), lane)
             whole = int(np.isnan(score).any(0).argmax()) if np.isnan(score).any() else pairs
             complete = Games(*(x[..., :whole] for x in (score, plies, code, opening)))
-            if stop is not None and whole and stop(arena.evidence(complete)):
+            if stop is not None and whole and stop(match.evidence(complete)):
                 return complete
     finally:
         for lane in lanes:

@@ -7,18 +7,28 @@ unnoticed.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tyro
+from rich.console import Console
+from rich.progress import Progress
 
-from agents.players.players import Player, inner
+import envs
+from agents.arena import elo, solved_positions, tables
+from agents.arena import match as arena
+from agents.arena.commands import choose_game, opening_plies, simulations_of, usual_baselines
+from agents.players.players import Player, game_of, inner, make_player
+from agents.storage import checkpoint
 from agents.storage import weights as models
 from envs import saved
 
 FILE = "matches.jsonl"
+LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
 
 
 def spread(found: list[Path], most: int) -> list[Path]:
@@ -45,7 +55,7 @@ def identity(spec: str, player: Player) -> str:
 
 
 def seed_of(seed: int, a: str, b: str) -> int:
-    """Another one for each two identities: `ratings.bootstrap` takes the openings of matches as independent."""
+    """Another one for each two identities: `elo.bootstrap` takes the openings of matches as independent."""
     return int.from_bytes(hashlib.blake2s(f"{seed} {a} {b}".encode(), digest_size=4).digest()) >> 1
 
 
@@ -77,3 +87,120 @@ class Matches:
 
 def _key(match: dict[str, Any]) -> str:
     return json.dumps(match, sort_keys=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Ladder:
+    """Ratings of the networks of a run and of baselines, who play in lockstep: each network meets the two before it,
+    the baselines meet the first, the middle and the last of them. The first baseline has rating 0. Matches that ended
+    are kept in RUN/matches.jsonl: the same command goes on after a stop, and another plays only what is new. Move that
+    file away to play all of them again, as after a change of the engine."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    baselines: tuple[str, ...] | None = None
+    """Players beside the networks; the first one is the anchor. By default random, minimax:2, which is for two players
+    only, and uct:100."""
+    games: int | None = None
+    """Games of every match; by default 100, or the multiple of the players below."""
+    networks: int = 12
+    """Networks at most, spread evenly over the run, the last one among them."""
+    solved: Path | None = None
+    """Also how often each network keeps the value of the solved positions in this file, alone and with its search."""
+    num_simulations: int = 32
+    opening_plies: int | None = None
+    fair: bool = True
+    seed: int = 0
+    json: bool = False
+    """Print the result as one JSON line."""
+    plot: Path | None = None
+    """Draw the ratings over games and minutes into this file (.png or .svg), with --solved the share of values kept
+    besides; needs matplotlib."""
+
+
+def run_ladder(command: Ladder) -> None:
+    networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
+    if not networks:
+        checkpoint.find(command.run, "networks")  # says what is wrong
+    game = choose_game(None, str(networks[-1]))
+    baselines = usual_baselines(game) if command.baselines is None else command.baselines
+    if not baselines or command.networks < 1:
+        raise ValueError("ladder: want at least one baseline and one network")
+    positions = solved_positions.read(command.solved, game) if command.solved else None
+    specs = [*baselines, *map(str, networks)]
+    players = [make_player(spec, game, command.num_simulations) for spec in specs]
+    wanted = schedule(len(baselines), len(networks))
+    games = 100 // game.num_players * game.num_players if command.games is None else command.games
+    plies = opening_plies(game, games, command.opening_plies)
+    options = {"games": games, "opening_plies": plies, "fair": command.fair}
+    meetings = meet(game, command, list(zip(specs, players, strict=True)), wanted, options)
+    points = elo.fit(meetings, len(players), 0, game.num_players)
+    intervals = np.stack(elo.bootstrap(meetings, len(players), 0, game.num_players), axis=1)
+    rows = [
+        {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
+        for player, spec, rating, interval in zip(players, specs, points.tolist(), intervals, strict=True)
+    ]
+    if positions is not None:
+        for row, spec, player in list(zip(rows, specs, players, strict=True))[len(baselines) :]:
+            searched = {"kept": player} if simulations_of(spec, command.num_simulations) else {}
+            for name, who in ({"kept_alone": make_player(spec, game, 0)} | searched).items():
+                row[name], row[f"{name}_interval"] = kept(who, positions)
+    record = {"game": game.name, "games_per_match": games, "anchor": players[0].name, "ratings": rows}
+    record["passed"] = elo.passed(rows)
+    saved.write(command.run / LADDER, json.dumps(record) + "\n")
+    best = max(range(len(networks)), key=lambda i: points[len(baselines) + i])
+    checkpoint.mark_best(command.run, int(networks[best].name))
+    if command.json:
+        print(json.dumps(record))
+    else:
+        tables.show(tables.ladder_table(game.name, rows))
+        for line in tables.passing_lines(record["passed"]):
+            print(line)
+    if command.plot:
+        tables.plot_ladder(rows, command.plot)
+
+
+def meet(
+    game: envs.Game, command: Ladder, players: list[tuple[str, Player]], wanted: list[tuple[int, int]], options: Any
+) -> list[elo.Meeting]:
+    """Plays the matches of a ladder that are not known yet. One that is stopped loses the match under way, no more."""
+    names = [identity(spec, player) for spec, player in players]
+    known, meetings = Matches(command.run / FILE), []
+    matches = [{"game": game.name, "a": names[a], "b": names[b]} | options for a, b in wanted]
+    for match in matches:
+        match["seed"] = seed_of(command.seed, match["a"], match["b"])
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    if before := sum(known.find(match) is not None for match in matches):
+        console.print(f"{before} of {len(wanted)} matches were played before: {known.path}")
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(f"{game.name}: {len(wanted)} matches", total=len(wanted) * options["games"])
+        for done, ((a, b), match) in enumerate(zip(wanted, matches, strict=True)):
+            tell = lambda points, done=done: bar.update(task, completed=done * options["games"] + len(points))
+            if (pairs := known.find(match)) is None:
+                try:
+                    sides = players[a][1], players[b][1]
+                    played = arena.play_match(game, *sides, seed=match["seed"], tell=tell, **options)
+                except KeyboardInterrupt:
+                    bar.stop()
+                    console.print(f"stopped after {done} of {len(wanted)} matches; the same command goes on from there")
+                    raise
+                pairs = arena.evidence(played)
+                known.add(match, pairs)
+            bar.update(task, completed=(done + 1) * options["games"])
+            meetings.append(elo.Meeting(a, b, pairs))
+    return meetings
+
+
+def kept(player: Player, positions: solved_positions.Solved) -> tuple[float, list[float]]:
+    """Share of the positions whose value the player's moves keep, and its 95 % interval."""
+    moves = solved_positions.choose(player, positions)
+    hits = int(positions.right[np.arange(len(moves)), moves].sum())
+    return round(hits / len(moves), 4), np.round(solved_positions.wilson(hits, len(moves)), 4).tolist()
+
+
+def games_of(spec: str) -> dict[str, float]:
+    """How much a network has played and how long it was trained."""
+    if game_of(spec) is None:
+        return {}
+    about = models.about(models.find(Path(spec)))
+    return {"games": about["total_games"], "minutes": round(about["minutes"], 2)}

@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.players.players import make_uct
+from agents.actions import random_action
+from agents.search.uct import make_uct
 from agents.solvers import proof_number, retrograde
-from agents.training.selfplay import random_action
 from envs.game import Array, Game
 
 MOST_PLIES = 10

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agents.actions import to_absolute
 from agents.network.network import Network
 from agents.runtime import keys
 from envs.game import Array, Game
@@ -70,10 +71,3 @@ def by_player(value: Array, player: Array, num_players: int) -> Array:
     if num_players == 2:
         return jnp.where(players == player[:, None], value[:, None], -value[:, None])
     return jnp.take_along_axis(value, (players - player[:, None]) % num_players, axis=-1)
-
-
-def to_absolute(game: Game, logits: Array, player: Array) -> Array:
-    """Logits float32[B, A] of the mover's frame in absolute action codes."""
-    if game.to_view is None:
-        return logits
-    return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)

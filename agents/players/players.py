@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from agents.actions import legal_slots
+from agents.actions import legal_slots, random_action
 from agents.config import Config
-from agents.network.inference import ILLEGAL, make_evaluate
+from agents.network.inference import make_evaluate
 from agents.network.network import make_network
-from agents.search import selection
-from agents.search import tree as tree_search
+from agents.search.greedy import value_greedy
 from agents.search.policies import (
-    Forest,
-    make_expand,
-    make_leaf,
     make_search,
-    make_trees,
-    over_slots,
-    root_edges,
-    tree_slots,
-    visit_shares,
 )
-from agents.search.tree import ROOT, Edges
+from agents.search.tree import ROOT
+from agents.search.uct import uct_forest
 from agents.solvers import proof_number, retrograde
 from agents.storage import weights as models
-from agents.training.selfplay import random_action
-from agents.training.value_regression import value_greedy
 from envs.game import Array, Game
 
 # Argmax over `score` with a draw by lot among equals: far below any difference that matters.
@@ -216,59 +205,6 @@ def uct_player(game: Game, num_simulations: int) -> Player:
     return Player(f"uct:{num_simulations}", act)
 
 
-def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
-    """`think(key, states [B]) -> Edges` of the roots of MCTS without a network."""
-    forest = uct_forest(game, num_simulations)
-
-    def think(key, states):
-        root_key, search_key = jax.random.split(key)
-        tree = forest.plant({}, root_key, states, num_simulations + 1)
-        return root_edges(forest.think({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2])
-
-    return think
-
-
-def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Forest:
-    """MCTS without a network as trees that grow by `num_simulations` at a time: UCB1 in the tree, one random play-out
-    at each new node. It plays the most visited move and is without weights, plies and noise.
-
-    Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
-    """
-
-    def play_out(key, states):
-        def ply(carry):
-            states, key = carry
-            key, action_key = jax.random.split(key)
-            action = random_action(action_key, jax.vmap(game.mask)(states))
-            return jax.vmap(game.step)(states, action), key
-
-        unfinished = lambda carry: (~jax.vmap(game.over)(carry[0])).any()
-        end, _ = jax.lax.while_loop(unfinished, ply, (states, key))
-        return jax.vmap(game.rewards)(end)
-
-    def evaluate(weights, key, states):
-        play_key, lot_key = jax.random.split(key)
-        mask = jax.vmap(game.mask)(states)
-        return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
-
-    select = functools.partial(selection.ucb1, exploration=exploration)
-    num_slots = tree_slots(game, Config())
-    expand = make_expand(game, evaluate)
-    below = expand if num_slots is None else over_slots(game, expand, num_slots)
-
-    def think(weights, key, tree, plies, explore):
-        del plies, explore
-        tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
-        edges = root_edges(tree)
-        share = edges.visits / jnp.maximum(edges.visits.sum(-1, keepdims=True), 1)
-        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
-
-    def root(weights, key, states):
-        return make_leaf(game, states, *evaluate(weights, key, states))
-
-    return make_trees(game, root, think, visit_shares, num_slots)
-
-
 def minimax_player(game: Game, depth: int) -> Player:
     """Looks `depth` plies ahead and values the leaves by `game.evaluate` (0 where it has none): up to two plies in full
     width for all positions side by side, more by alpha-beta, one position after the other. What is good for another
@@ -326,3 +262,14 @@ def minimax_player(game: Game, depth: int) -> Player:
         return jnp.maximum(jnp.take_along_axis(slots, chosen[:, None], axis=-1)[:, 0], 0)
 
     return Player(f"minimax:{depth}", act)
+
+
+Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """A player who is asked for the moves of one game at a time, such as a person."""
+
+    name: str
+    move: Mover

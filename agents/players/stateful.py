@@ -12,15 +12,15 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from agents.arena.host_match import Mover
 from agents.network.inference import ILLEGAL
 from agents.network.network import make_network
 from agents.players import analysis
 from agents.players.analysis import Analyst
-from agents.players.players import for_play, game_of, make_player, proved, uct_forest
+from agents.players.players import Mover, for_play, game_of, make_player, proved
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.tree import Tree
+from agents.search.uct import uct_forest
 from agents.solvers import proof_number
 from agents.storage import weights as models
 from envs.game import Game

@@ -10,8 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from agents.arena import match as arena
-from agents.arena import openings
+from agents.arena import match, openings
 from agents.config import Config
 from agents.players.players import Player, make_act
 from agents.runtime import mesh, processes
@@ -39,7 +38,7 @@ class BrokenOff(Exception):
 def check_rating(game: Game, config: Config) -> None:
     """Raises ValueError for matches that could not be played."""
     if config.rating_games:
-        arena.check_match(game, config.rating_games, None, "--rating_games")
+        match.check_match(game, config.rating_games, None, "--rating_games")
 
 
 def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
@@ -60,16 +59,16 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
 
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
     newest, rival = Player("newest", act), Player("rival", act)
-    players, share = game.num_players, arena.as_hard(config.gate_share, game.num_players)
+    players, share = game.num_players, match.as_hard(config.gate_share, game.num_players)
     pairs = config.rating_games // players
-    match = arena.make_match(game, newest, rival, pairs, openings.enough_plies(game, pairs), False, hear)
+    play = match.make_match(game, newest, rival, pairs, openings.enough_plies(game, pairs), False, hear)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
         key = jax.random.fold_in(key, int(run.iteration))
         # Every process plays the whole match by itself, and the first one's result counts.
         try:
-            scores = next(match(*processes.local((run.learning.average, run.rival, key)))).score
+            scores = next(play(*processes.local((run.learning.average, run.rival, key)))).score
             score, won, lost = scores.mean(), (scores == 1).sum(), (scores == 0).sum()
         except BrokenOff:
             score = won = lost = math.nan
@@ -80,7 +79,7 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
         decided = won / (won + lost) if won + lost else 0.0
         taken = not config.gate or (decided if config.gate_decided else score) >= share
         margin = 0.5 / config.rating_games
-        gained = arena.elo(min(max(score, margin), 1 - margin), players) or 0.0
+        gained = match.elo(min(max(score, margin), 1 - margin), players) or 0.0
         if taken:
             run = run._replace(rival=copied(run.learning.average))
         elo = rating.elo + gained if taken else rating.elo

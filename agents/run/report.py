@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import envs
+from agents.arena.ladder import LADDER
 from agents.config import Config
 from agents.network.network import make_network
 from agents.run import game_log
@@ -26,7 +27,6 @@ from agents.runtime import cli
 from agents.storage import weights as models
 
 FILE = "report.html"
-LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
 SAMPLES, PICTURES = 3, 6  # games, and positions of each
 COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 

@@ -202,8 +202,8 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
-        the number of moves made in each; `key` is one, or one for each lane (agents/runtime/keys.py). A finished game gets
-        a meaningless result, without NaN.
+        the number of moves made in each; `key` is one, or one for each lane (agents/runtime/keys.py). A finished game
+        gets a meaningless result, without NaN.
 
     Raises:
         ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
-import re
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,51 +17,16 @@ from rich.table import Table
 from rich.text import Text
 
 import envs
-from agents.arena.host_match import Mover
-from agents.players.players import game_of, inner
+from agents.players.human import coloured
+from agents.players.players import Mover, game_of, inner
 from agents.players.stateful import Mind, make_mover, words
 from agents.serve import options as settings
 from agents.serve.options import Options
-from agents.serve.views import first_player, seats
 from agents.storage import weights as models
 from envs import saved
-from envs.game import Game
+from envs.game import Game, first_player, seats
 
 PEOPLE = "person"
-LABELS = re.compile(r"\s*(\d+|[A-Za-z])(\s+(\d+|[A-Za-z]))+\s*")  # a line that may be the names of the columns
-STYLES = {
-    r"(?<![^\s(])[AX](?![^\s)])|(?<!\S)Q(?!\S)|(?<!\S)[PSKNRBQ]\d+/\S+": "bold cyan",  # first player
-    r"(?<![^\s(])[BO](?![^\s)])|(?<!\S)[a-z]\d+/\S+": "bold red",
-    r"(?<![^\s(])C(?![^\s)])": "bold blue",
-    r"(?<![^\s(])D(?![^\s)])": "bold yellow",
-    r"(?<!\S)\*(?!\S)": "green",
-    r"(?<!\S)\+\w*": "magenta",
-    r"(?<!\S)[#.](?!\S)|^\s*\d+(?=\s)|(?<=\S\s)\s*\d+$": "bright_black",
-}
-
-
-def coloured(picture: str) -> Text:
-    """A text picture of a position: the players' pieces in their colours, what is nobody's in grey."""
-    text = Text()
-    for line in picture.split("\n"):
-        part = Text(line)
-        if _names_columns(line):
-            part.stylize("bright_black")
-        else:
-            for pattern, style in STYLES.items():
-                part.highlight_regex(pattern, style)
-        text.append_text(part).append("\n")
-    text.rstrip()
-    return text
-
-
-def _names_columns(line: str) -> bool:
-    """Whether a line holds letters or numbers in their order, as below and above boards."""
-    names = line.split()
-    if not LABELS.fullmatch(line):
-        return False
-    keys = [int(name) if name.isdigit() else ord(name) for name in names if name.isdigit() == names[0].isdigit()]
-    return len(keys) == len(names) and keys == sorted(set(keys))
 
 
 class Sitting:
@@ -297,30 +261,6 @@ def answer(sitting: Sitting, line: str) -> None:
         sitting.say(f"{error.filename}: {error.strerror}")
     except ValueError as error:
         sitting.say(f"{error}; 'help' lists the commands")
-
-
-def person(game: Game, console: Console) -> Mover:
-    """Somebody at this terminal who is asked for one move after the other.
-
-    The mover raises ValueError where the input ends.
-    """
-
-    def move(start: Any, actions: Sequence[int], state: Any) -> int:
-        names = [game.action_name(action) for action in actions]
-        console.print()
-        console.print(coloured(game.show(state)), soft_wrap=True)
-        console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True, markup=False)
-        while True:
-            try:
-                line = console.input(f"your move as {seats(game)[int(game.player(state))]}> ")
-            except EOFError:
-                raise ValueError("the input ended before the match did") from None
-            try:
-                return saved.action_of(game, state, line.strip())
-            except ValueError as error:
-                console.print(str(error), soft_wrap=True, markup=False)
-
-    return move
 
 
 def ask(prompt: str) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import string
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from typing import Any
@@ -111,20 +110,3 @@ def _cells(root: ElementTree.Element) -> Iterator[tuple[str, str]]:
         title = group.find(f"{SVG}title")  # where a picture has words they say what is there, whatever its ring
         said = None if title is None else title.text
         yield name, said or ElementTree.tostring(group, encoding="unicode")
-
-
-def titles(game: Game) -> tuple[str, str]:
-    """Name and rules of a game, for people."""
-    title, colon, rules = game.about.partition(": ")
-    return (title, rules[:1].upper() + rules[1:]) if colon else (game.about or game.name.partition(":")[0], "")
-
-
-def seats(game: Game) -> tuple[str, ...]:
-    """What the players are called."""
-    return game.seats or tuple(string.ascii_uppercase[: game.num_players])
-
-
-@functools.lru_cache(maxsize=64)
-def first_player(game: Game) -> int:
-    """The player who makes the first move."""
-    return int(game.player(game.init()))

@@ -3,7 +3,7 @@
 A run's folder holds
 
     networks/ITERATION/   weights for play, small, all of them kept
-    resume/ITERATION/     the whole `Run`: weights, optimiser, replay buffer, games under way, random key; the newest
+    resume/ITERATION/     the whole run: weights, optimiser, replay buffer, games under way, random key; the newest
     best/ITERATION/       a copy of the network that was marked as the best, see `mark_best`
 
 Each carries `about`, the options of the run with its counters, and sums.json, by which damage is found. A checkpoint is
@@ -27,22 +27,15 @@ import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-from jax.sharding import Mesh
 
-import envs
 from agents.config import Config
-from agents.network.network import make_network
-from agents.runtime import mesh, processes
-from agents.training import recipe
-from agents.training.iteration import Run
-from agents.training.replay import Replay
-from agents.training.selfplay import Row
+from agents.runtime import processes
 
 # Orbax logs pages about every error that it also raises.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -59,6 +52,15 @@ FOLDERS_FIRST = ocp.options.AsyncOptions(create_directories_asynchronously=False
 
 class CheckpointError(ValueError):
     """A checkpoint is missing, damaged or of another kind, or cannot be written; the message is for people."""
+
+
+class Snapshot(NamedTuple):
+    """A run as it is saved, whatever it consists of."""
+
+    iteration: int
+    run: Any  # pytree of arrays on the device, all that the run goes on from
+    weights: Any  # those of the network for play, part of it
+    room: int  # bytes, the least that a checkpoint takes
 
 
 class Saver:
@@ -81,26 +83,26 @@ class Saver:
         if jax.process_index() == 0:
             _remove_unfinished(folder)
 
-    def start(self, run: Run, **counters: Any) -> bool:
-        """Begins to save `run`; False while the save before is still being written, and then nothing is done."""
+    def start(self, snapshot: Snapshot, **counters: Any) -> bool:
+        """Begins to save a run; False while the save before is still being written, and then nothing is done."""
         if not processes.gathered(self.poll()).all():  # of all processes
             if not self._told_late:
                 self.say("the checkpoint before is still being written; the next one waits for it")
             self._told_late = True
             return False
-        iteration, self._told_late = int(run.iteration), False
+        iteration, self._told_late = snapshot.iteration, False
         about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
-        short = self._no_room(run)
+        short = self._no_room(snapshot.room)
         if not processes.gathered(short is None).all():  # else the others would wait for the one without
             self._failed(iteration, short or OSError("another process has no room for it"))
             return True
         try:
-            owned = _copy(run)
-            weights = jax.tree.map(np.array, owned.learning.average)
+            owned = _copy(snapshot.run)
+            weights = jax.tree.map(np.array, snapshot.weights)
             items = ocp.CompositeCheckpointHandler(composite_options=ocp.CompositeOptions(async_options=FOLDERS_FIRST))
             checkpointer = ocp.AsyncCheckpointer(items, async_options=FOLDERS_FIRST)
             unfinished = _unfinished(self.folder / "resume", iteration)
-            checkpointer.save(unfinished.absolute(), _items("run", _stored(owned), about), force=True)
+            checkpointer.save(unfinished.absolute(), _items("run", owned, about), force=True)
         except Exception as error:  # orbax raises what its storage raises
             self._failed(iteration, error)
         else:
@@ -121,19 +123,19 @@ class Saver:
             self._failed(iteration, error)
         return True
 
-    def finish(self, run: Run, **counters: Any) -> None:
-        """Waits for the save under way and saves `run`, unless it is saved already; the last call.
+    def finish(self, snapshot: Snapshot, **counters: Any) -> None:
+        """Waits for the save under way and saves the run, unless it is saved already; the last call.
 
         Raises:
             CheckpointError: it cannot be saved; names the last checkpoint that is intact.
         """
         self.wait()
-        if not processes.gathered(self.saved == int(run.iteration)).all():
-            self.start(run, **counters)
+        if not processes.gathered(self.saved == snapshot.iteration).all():
+            self.start(snapshot, **counters)
             self.wait()
         self._pool.shutdown()
-        if self.saved != int(run.iteration):
-            raise CheckpointError(f"iteration {int(run.iteration)} could not be saved: {self.problem}; {self.intact()}")
+        if self.saved != snapshot.iteration:
+            raise CheckpointError(f"iteration {snapshot.iteration} could not be saved: {self.problem}; {self.intact()}")
 
     def wait(self) -> None:
         """Until the save under way has ended, in whatever way."""
@@ -147,23 +149,23 @@ class Saver:
             return "there is no checkpoint yet"
         return f"the last intact checkpoint is {self.folder / 'resume' / str(self.saved)}"
 
-    def _no_room(self, run: Run) -> OSError | None:
+    def _no_room(self, least: int) -> OSError | None:
         """Why the disk cannot take a checkpoint; None where it can."""
         try:
-            self._ask_for_room(run)
+            self._ask_for_room(least)
         except OSError as error:
             return error
         return None
 
-    def _ask_for_room(self, run: Run) -> None:
-        """Raises OSError where a checkpoint as large as the last one, and the first time what learning consists of,
-        does not fit, or none can be made at all. Orbax would find out in the middle, with a traceback for every
+    def _ask_for_room(self, least: int) -> None:
+        """Raises OSError where a checkpoint as large as the last one, and `least` bytes, does not fit, or none can be
+        made at all. Orbax would find out in the middle, with a traceback for every
         array."""
         if jax.process_index() > 0:
             return
         last = self.folder / "resume" / str(self.saved)
         size = sum(p.stat().st_size for p in last.rglob("*") if p.is_file()) if last.is_dir() else 0
-        size = max(size, sum(x.nbytes for x in jax.tree.leaves(run.learning)), 1)
+        size = max(size, least, 1)
         for kind in ("networks", "resume"):
             (self.folder / kind).mkdir(parents=True, exist_ok=True)
             if shutil.disk_usage(self.folder / kind).free < size:
@@ -206,19 +208,13 @@ def _hush_writers() -> None:
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
 
 
-def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
-    """Saves network and run under `folder` and waits for it; returns the path of the network."""
-    Saver(folder, config, lambda text: None).finish(run, **counters)
-    return folder / "networks" / str(int(run.iteration))
-
-
-def _copy(run: Run) -> Run:
+def _copy(run: Any) -> Any:
     """Arrays that nothing else writes to while they are saved.
 
     Training gives the buffers of a run back to each iteration. Devices with a memory of their own are read before
     `AsyncCheckpointer.save` returns; but on a CPU numpy, and so orbax, would look into the very buffers.
     """
-    on_cpu = any(device.platform == "cpu" for device in run.iteration.sharding.device_set)
+    on_cpu = any(device.platform == "cpu" for x in jax.tree.leaves(run) for device in x.sharding.device_set)
     return _copied(run) if on_cpu else run
 
 
@@ -227,12 +223,6 @@ _copied = jax.jit(lambda tree: jax.tree.map(jnp.copy, tree))
 
 def _items(item: str, tree: Any, about: dict[str, Any]) -> ocp.args.Composite:
     return ocp.args.Composite(**{item: ocp.args.StandardSave(tree), "about": ocp.args.JsonSave(about)})
-
-
-def _stored(run: Run) -> dict[str, Any]:
-    """A run by its fields, without lessons where there are none: so runs from before there were any can be read."""
-    fields = run._asdict()
-    return fields if run.lessons is not None else {name: x for name, x in fields.items() if name != "lessons"}
 
 
 def _unfinished(folder: Path, iteration: int) -> Path:
@@ -343,6 +333,16 @@ def best(folder: Path) -> Path | None:
     return next((path for path in found if damage(path) is None), None)
 
 
+def restore(path: Path, item: str, shapes: Any) -> Any:
+    """What a checkpoint holds under this name; `shapes` is its pytree, of `jax.ShapeDtypeStruct` with the places where
+    the arrays shall lie, or of numpy arrays.
+
+    Raises:
+        CheckpointError: it is damaged, or does not fit the shapes.
+    """
+    return _read(path, item, ocp.args.StandardRestore(shapes))
+
+
 def _read(path: Path, item: str, argument: Any) -> Any:
     try:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
@@ -400,41 +400,10 @@ def about(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"checkpoint {path} is of another version: {error}") from error
 
 
-def _abstract(tree: Any, shardings: Any) -> Any:
-    return jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), tree, shardings)
-
-
-def load_network(path: Path, config: Config) -> Any:
-    """Weights for play from `networks/ITERATION`; `config` from `about`."""
-    net = make_network(envs.make(config.env), config)
-    shapes = jax.eval_shape(net.init, jax.random.key(0))
+def load_weights(path: Path, shapes: Any) -> Any:
+    """Weights for play from `networks/ITERATION`; `shapes` is their pytree of `jax.ShapeDtypeStruct`."""
     on_host = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), shapes)  # each of several processes reads its own
-    return jax.tree.map(jnp.asarray, _read(path, "weights", ocp.args.StandardRestore(on_host)))
-
-
-def load_run(path: Path, config: Config, devices: Mesh) -> Run:
-    """The run from `resume/ITERATION`, laid out on `devices`, however many it was saved from; `config` from `about`."""
-    game = envs.make(config.env)
-    parts = recipe.system(config)
-    shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
-    shardings = mesh.shardings(devices, parts.run_specs(shapes))
-    wanted = _abstract(shapes, shardings)
-    read = lambda stored: _read(path, "run", ocp.args.StandardRestore(stored))
-    try:
-        return Run(**{"lessons": None, **read(_stored(wanted))})
-    except CheckpointError as error:
-        with contextlib.suppress(CheckpointError):
-            return _before_owners(wanted, read)
-        raise error from None
-
-
-def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
-    """A run saved before rows told whose each cell is in the end: of its rows nobody knows."""
-    without = lambda rows: {name: x for name, x in rows._asdict().items() if name != "owners"}
-    found = read(_stored(wanted) | {"replay": wanted.replay._asdict() | {"rows": without(wanted.replay.rows)}})
-    unknown = lambda x: jax.jit(lambda: jnp.full(x.shape, -1, x.dtype), out_shardings=x.sharding)()
-    rows = Row(**found["replay"]["rows"], owners=jax.tree.map(unknown, wanted.replay.rows.owners))
-    return Run(**{"lessons": None, **found, "replay": Replay(**found["replay"] | {"rows": rows})})
+    return jax.tree.map(jnp.asarray, restore(path, "weights", on_host))
 
 
 def newest_run(folder: Path) -> Path:

@@ -15,8 +15,7 @@ import numpy as np
 
 import envs
 from agents.config import Config
-from agents.network.network import Network, make_network
-from agents.network.transfer import grow, resize
+from agents.network.network import make_network
 from agents.storage import checkpoint
 from agents.storage.checkpoint import CheckpointError
 from envs.game import Game
@@ -24,8 +23,6 @@ from envs.game import Game
 FILE = "network.npz"
 ABOUT = "about"
 SHIPPED = Path(__file__).parents[2] / "models"
-# Options that decide which weights there are.
-SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "reply_weight")
 
 
 def find(path: Path) -> Path:
@@ -69,9 +66,9 @@ def digest(path: Path) -> str:
 def load(path: Path, config: Config) -> Any:
     """Weights in float32; `path` from `find`, `config` from `about`."""
     if not (path / FILE).is_file():
-        return checkpoint.load_network(path, config)
+        return checkpoint.load_weights(path, shapes_of(config.env, config))
     stored = _read(path)
-    shapes = _fresh(config.env, config)
+    shapes = shapes_of(config.env, config)
 
     def leaf(where: Any, wanted: Any) -> np.ndarray:
         name = jax.tree_util.keystr(where)
@@ -82,48 +79,9 @@ def load(path: Path, config: Config) -> Any:
     return jax.tree_util.tree_map_with_path(leaf, shapes)
 
 
-def sizes(path: Path) -> dict[str, Any]:
-    """The options of `SIZES` with which the network of a run or model was made."""
-    config = about(find(path))["config"]
-    return {name: getattr(config, name) for name in SIZES}
-
-
-def begin_with(net: Network, config: Config) -> Network:
-    """The network of `config`, begun with the weights of `config.weights` in place of random ones; grown where the
-    network is to have more channels or blocks than those are for, and stretched where the board has another size.
-
-    Raises:
-        CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
-    """
-    path = find(Path(config.weights))
-    its = about(path)["config"]
-    if its.env.split(":")[0] != config.env.split(":")[0]:
-        raise CheckpointError(f"--weights: {path} is a network for {its.env}, not for {config.env}")
-    grows = config.channels >= its.channels and config.blocks >= its.blocks
-    grows &= config.blocks == its.blocks or config.network == "resnet"  # of the others new blocks change the outputs
-    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
-    weights, known = load(path, its), _fresh(its.env, its)
-    if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, _fresh(its.env, small)) or not grows:
-        other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
-        raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
-    wanted, boards = _fresh(config.env, small), (_board(its.env), _board(config.env))
-    try:
-        weights = resize(weights, wanted, boards, its.channels)
-    except ValueError as error:
-        raise CheckpointError(f"--weights: {path} is for {its.env}: {error}") from error
-    channels = its.channels, config.channels
-    return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
-
-
-def _fresh(env: str, config: Config) -> Any:
+def shapes_of(env: str, config: Config) -> Any:
     """Shapes of the weights of `config` for a game."""
     return jax.eval_shape(make_network(envs.make(env), config).init, jax.random.key(0))
-
-
-def _board(env: str) -> tuple[int, int]:
-    game = envs.make(env)
-    rows, columns, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
-    return rows, columns
 
 
 def _read(path: Path) -> dict[str, np.ndarray]:

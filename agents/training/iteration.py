@@ -20,8 +20,7 @@ from agents.config import Config
 from agents.network.network import Network
 from agents.runtime import keys, mesh
 from agents.search.policies import make_search
-from agents.training import learner, replay, selfplay
-from agents.training import proof_targets as lessons
+from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
 from agents.training.proof_targets import Lessons
 from agents.training.replay import Replay, ring_length
@@ -59,7 +58,7 @@ class Played(NamedTuple):
     distinct: Array  # share of different positions among the iteration's rows of a device
     replay_rows: Array  # rows that can be drawn
     broken_rows: Array  # rows in which the network or the search answered with something that is not finite
-    proved: Array  # these three as in `lessons.Taught`; NaN without lessons
+    proved: Array  # these three as in `proof_targets.Taught`; NaN without lessons
     lesson_plies: Array
     lesson_rows: Array
 
@@ -86,7 +85,7 @@ CALIBRATION_BINS = 10  # of equal width over [-1, 1]
 def updates_per_iteration(config: Config) -> int:
     """Updates that draw each row that is learnt `replay_ratio` times on average; the same number in every iteration."""
     rows = config.num_envs * config.plies_per_iteration * config.full_search_share
-    of_batch = config.batch_size - lessons.rows_per_batch(config, config.batch_size)
+    of_batch = config.batch_size - proof_targets.rows_per_batch(config, config.batch_size)
     return max(1, round(config.replay_ratio * rows / max(of_batch, 1)))
 
 
@@ -110,7 +109,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     rows = jax.eval_shape(make_player(game, net, config), learning.average, key, lanes, full)[1]
     ring = replay.empty_replay(rows, ring_length(game, config))
     rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
-    taught = lessons.no_lessons(game, config) if config.lesson_share else None
+    taught = proof_targets.no_lessons(game, config) if config.lesson_share else None
     return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0), taught)
 
 
@@ -145,7 +144,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
     """`play(run) -> (run, Played, Ended)`: T plies of self-play, whose rows are in the replay afterwards, and what is
     proved of the positions there."""
     selfplay_of = make_player(game, net, config)
-    teach = lessons.make_teach(game, config) if config.lesson_share else None
+    teach = proof_targets.make_teach(game, config) if config.lesson_share else None
 
     def play(run: Run) -> tuple[Run, Played, Ended]:
         now = keys_of(run)
@@ -172,12 +171,12 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             f"--lesson_share needs a --batch_size of at least {2 * devices.size}, two rows for each device"
         )
     update = learner.make_learner(game, net, config, num_updates)
-    of_lessons = num_updates, lessons.rows_per_batch(config, batch)
+    of_lessons = num_updates, proof_targets.rows_per_batch(config, batch)
 
     def learn(run: Run, progress: Array) -> tuple[Run, Learnt]:
         now = keys_of(run)
         index = replay.draw(run.replay, now.draw, (num_updates, batch), config.surprise_weight)
-        taught = None if run.lessons is None else lessons.draw(run.lessons, now.teach, of_lessons)
+        taught = None if run.lessons is None else proof_targets.draw(run.lessons, now.teach, of_lessons)
 
         def no_updates(learning):
             nothing = jnp.full(num_updates, jnp.nan)

@@ -14,7 +14,7 @@ from agents.config import Config
 from agents.network.inference import ILLEGAL
 from agents.network.network import Network
 from agents.runtime import mesh
-from agents.training import proof_targets as lessons_lib
+from agents.training import proof_targets
 from agents.training import replay as replay_lib
 from agents.training.proof_targets import Lessons
 from agents.training.replay import Batch, Replay
@@ -227,7 +227,7 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
             if lessons is None:
                 batch = replay_lib.sample(game, replay, index, config)
             else:
-                batch = lessons_lib.mixed(game, replay, lessons, index, taught, config)
+                batch = proof_targets.mixed(game, replay, lessons, index, taught, config)
             return update(learning, batch, progress)
 
         return jax.lax.scan(body, learning, (index, taught), length=num_updates)

@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from agents.actions import to_view
 from agents.config import Config
 from agents.runtime import mesh
 from agents.solvers import proof_number
 from agents.solvers.proof_number import EMPTY, Graph
 from agents.training import replay
 from agents.training.replay import Batch
-from agents.training.selfplay import Lanes, to_view
+from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
 

@@ -7,14 +7,13 @@ when its game has ended, see `outcomes`.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from agents.actions import at_slots, legal_slots
+from agents.actions import at_slots, legal_slots, random_action, to_view
 from agents.config import Config
 from agents.runtime import keys
 from agents.search.tree import SearchResult
@@ -135,27 +134,6 @@ def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -
     return where_lanes(done, fresh, lanes)
 
 
-def random_action(key: Array, mask: Array) -> Array:
-    """A legal action of each lane, uniformly; int32[B] from bool[B, A].
-
-    The r-th legal action for one random r, in an order by columns: with the codes laid out as a square, first the
-    column is found, then the row. That takes one random number a lane, no running sum over all codes, and adds up whole
-    rows of bytes. Without a legal action the result is meaningless.
-    """
-    lanes, codes = mask.shape
-    width = math.isqrt(codes - 1) + 1
-    square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
-    inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
-    upto = jnp.cumsum(inside, axis=-1)
-    below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
-    r = keys.draw(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
-    column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
-    before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
-    chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
-    row = (jnp.cumsum(chosen, axis=-1, dtype=jnp.int32) <= r - before).sum(-1, dtype=jnp.int32)
-    return jnp.minimum(row, square.shape[1] - 1) * width + column
-
-
 def start_lanes(game: Game, key: Array, config: Config) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
     count, from_start = config.num_envs, dataclasses.replace(config, random_plies=0, restart_share=0.0)
@@ -257,14 +235,6 @@ def ended_games(lanes: Lanes, row: Row) -> Ended:
     played = jnp.arange(lanes.moves.shape[1]) < (lanes.plies - row.resigned)[:, None]
     moves = jnp.where(played, lanes.moves, -1).astype(jnp.int16)
     return Ended(moves, lanes.opening, row.resigned, row.rewards, row.done)
-
-
-def to_view(game: Game, actions: Array, player: Array) -> Array:
-    """Absolute action codes [B, K] in the mover's frame; -1 stays."""
-    if game.to_view is None:
-        return actions
-    viewed = jnp.take_along_axis(jnp.asarray(game.to_view)[player], jnp.maximum(actions, 0), axis=-1)
-    return jnp.where(actions < 0, -1, viewed)
 
 
 def outcomes(rows: Row, value_lambda: float) -> tuple[Array, Array]:

@@ -11,7 +11,6 @@ through a symmetry of the game, and there is no dropout: every generation brings
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -19,11 +18,11 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents.actions import legal_slots
+from agents.actions import legal_slots, random_action, to_view
 from agents.config import Config
-from agents.network.inference import make_evaluate
 from agents.network.network import Network
 from agents.runtime import keys, mesh
+from agents.search.greedy import value_greedy
 from agents.training import iteration, learner, replay, selfplay
 from agents.training.iteration import Run, on_mesh, run_specs
 from agents.training.replay import Replay
@@ -39,7 +38,6 @@ HELD_OUT = 10  # one lane of so many is for validation
 VALIDATED = 4096  # rows that a device looks at for that
 CHUNK = 64  # updates between two looks at whether there are enough
 ARCHIVED = 1000  # games of a generation that a device passes on
-LOT = 1e-6  # decides by lot among equal values
 
 
 class Played(NamedTuple):
@@ -60,27 +58,6 @@ class Learnt(NamedTuple):
     gradient_norm: Array
     skipped_updates: Array
     learning_rate: Array
-
-
-def value_greedy(game: Game, net: Network) -> Callable[[Any, Array, Any], Array]:
-    """`act(weights, key, states) -> int32[B]`, the move to the successor that is worth most to who moves."""
-    evaluate = make_evaluate(game, net)
-
-    def act(weights: Any, key: Array, states: Any) -> Array:
-        slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
-        mover = jax.vmap(game.player)(states)
-
-        def worth(action: Array) -> Array:
-            after = jax.vmap(game.move)(states, jnp.maximum(action, 0))
-            values = evaluate(weights, key, after)[1]
-            values = jnp.where(jax.vmap(game.over)(after)[:, None], jax.vmap(game.rewards)(after), values)
-            return jnp.where(action < 0, -2.0, jnp.take_along_axis(values, mover[:, None], axis=-1)[:, 0])
-
-        found = jax.lax.map(worth, slots.T).T
-        found += LOT * keys.draw(jax.random.uniform, key, found.shape)
-        return jnp.maximum(jnp.take_along_axis(slots, found.argmax(-1)[:, None], axis=-1)[:, 0], 0)
-
-    return act
 
 
 def start_run(game: Game, net: Network, config: Config) -> Run:
@@ -119,10 +96,10 @@ def make_games(game: Game, net: Network):
             going.any() & ~at_random, lambda: greedy(weights, greedy_key, states), lambda: jnp.zeros_like(lanes.plies)
         )
         adventurous = keys.draw(jax.random.uniform, lot_key, best.shape) < epsilon
-        action = jnp.where(adventurous | at_random, selfplay.random_action(random_key, mask), best)
+        action = jnp.where(adventurous | at_random, random_action(random_key, mask), best)
         moved = selfplay.where_lanes(going, jax.vmap(game.move)(states, action), states)
         player = jax.vmap(game.player)(states)
-        slots = selfplay.to_view(game, legal_slots(mask, game.max_legal), player)
+        slots = to_view(game, legal_slots(mask, game.max_legal), player)
         nothing = jnp.zeros(best.shape, jnp.float16)
         row = Row(
             memory=jax.vmap(game.remember)(states),

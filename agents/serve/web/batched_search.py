@@ -23,9 +23,10 @@ import numpy as np
 
 from agents.network.network import make_network
 from agents.players.analysis import look
-from agents.players.players import for_play, inner, make_player, proved, uct_forest
+from agents.players.players import for_play, inner, make_player, proved
 from agents.search.policies import Forest, make_forest
 from agents.search.tree import ROOT, Tree
+from agents.search.uct import uct_forest
 from agents.serve.options import MOST_SIMULATIONS
 from agents.solvers import proof_number
 from agents.storage import weights as models

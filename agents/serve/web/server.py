@@ -41,10 +41,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import envs
 from agents.players.players import make_player
 from agents.serve.options import Options, loopback, opponent
-from agents.serve.views import first_player, look_at, seats, titles
+from agents.serve.views import look_at
 from agents.serve.web.batched_search import Job, Thinker
 from agents.serve.web.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
 from envs import saved
+from envs.game import first_player, seats, titles
 
 PAGE = Path(__file__).parents[1] / "page"
 # Seconds that an idle connection stays open: longer than people think between two calls, since a call that is sent in

@@ -17,13 +17,13 @@ from typing import Any
 import envs
 from agents.players.players import inner
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
-from agents.serve.views import changed, first_player, look_at, seats, titles, way
+from agents.serve.views import changed, look_at, way
 from agents.serve.web.batched_search import Job, Thinker, searches
 from agents.solvers import proof_number
 from agents.storage import checkpoint
 from agents.storage import weights as models
 from envs import saved
-from envs.game import Game
+from envs.game import Game, first_player, seats, titles
 
 PERSON = "person"
 PROOFS = 200_000  # positions of a search for proofs before the network, on the page; of Flight of Queen 100 MB

@@ -1,0 +1,216 @@
+"""The commands `match` and `gate` of evaluate.py, and what its commands share: which game, which players."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress
+
+import envs
+from agents.arena import elo, host_match, match, openings, tables
+from agents.arena.host_match import Anyone
+from agents.config import Config
+from agents.players import gtp_client, stateful
+from agents.players.human import coloured, person
+from agents.players.players import Guest, Player, game_of, make_player, proved, usual_simulations
+from agents.storage import weights as models
+
+BASELINES = ("random", "minimax:2", "uct:100")
+
+HUMAN = "human"
+
+
+@dataclasses.dataclass(frozen=True)
+class Match:
+    """A match between two players: random, greedy (one move ahead), uct:N, minimax:D (for two), exact (perfect play in
+    small games), the folder of a run or model, human (asked in the terminal), or for Go another program as
+    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone, FOLDER@2s and uct:2s think for
+    two seconds about each move; prove:N,PLAYER plays what a search of N positions proves, else as PLAYER. In a game for
+    more than two A has one seat and B all others."""
+
+    a: tyro.conf.Positional[str]
+    """First player."""
+    b: tyro.conf.Positional[str]
+    """Second player."""
+    games: int | None = None
+    """Games in all; every sampled opening is played from all seats. By default 400, or 399 for three players, with
+    somebody in the terminal two."""
+    num_simulations: int = 32
+    """Simulations of a network without @N."""
+    opening_plies: int | None = None
+    """Random moves that make an opening: without them two deterministic players know only two games. By default two, or
+    as many more as it takes that the openings of the match are different positions, up to symmetry; where the game has
+    fewer they come again, which is said and does not narrow the interval."""
+    fair: bool = True
+    """Draw others for openings that are decided already, as uct:100 sees them or a short search proves: they tell
+    nothing of the players."""
+    env: str | None = None
+    """Game; by default that of the networks, or foq."""
+    seed: int = 0
+    """Openings and all chance in the players follow from it."""
+    sprt: tuple[float, float] | None = None
+    """Stop as soon as a sequential test decides between these two Elo differences, with 5 % errors of either kind;
+    --games is then the most that are played, fewer where there are no other openings and no other games."""
+    timeout: float = host_match.TIMEOUT
+    """Seconds that another program may take for one answer."""
+    json: bool = False
+    """Print the result as one JSON line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """Whether a new network takes the place of the best one: with at least that share of the points in a match. The
+    exit code is 0 if it does and 1 if not."""
+
+    new: tyro.conf.Positional[str]
+    """The challenger; players as in a match."""
+    best: tyro.conf.Positional[str]
+    """The one to beat."""
+    games: int | None = None
+    """As in a match, and so on."""
+    threshold: float = 0.55
+    """Share of the points that is asked for (Silver et al. 2017); of more than two players, against whom the challenger
+    has one seat, the share that tells of the same difference."""
+    num_simulations: int = 32
+    opening_plies: int | None = None
+    fair: bool = True
+    env: str | None = None
+    seed: int = 0
+    json: bool = False
+
+
+def usual_baselines(game: envs.Game) -> tuple[str, ...]:
+    return tuple(name for name in BASELINES if game.num_players == 2 or not name.startswith("minimax:"))
+
+
+def choose_game(env: str | None, *players: str) -> envs.Game:
+    """The one game that all players know."""
+    known = {spec: game for spec in players if (game := game_of(spec)) is not None}
+    name = envs.make(env or next(iter(known.values()), "foq")).name
+    for spec, game in known.items():
+        if game != name:
+            raise ValueError(f"{spec} is a network for {game}, not for {name}")
+    return envs.make(name)
+
+
+def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
+    """The result, and what the sequential test says where one was asked for."""
+    is_gate = isinstance(command, Gate)
+    names = (command.new, command.best) if is_gate else (command.a, command.b)
+    game = choose_game(command.env, *names)
+    a, b = (player(spec, game, command.num_simulations, command.seed) for spec in names)
+    sprt = None if is_gate else command.sprt
+    if sprt and sprt[0] >= sprt[1]:
+        raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
+    if game.num_players != 2 and sprt:
+        raise ValueError(f"--sprt is for two players; {game.name} has {game.num_players}")
+    stop = (lambda pairs: elo.decided(pairs, *sprt) is not None) if sprt else None
+    start, even = time.monotonic(), game.num_players if HUMAN in names else 400 // game.num_players * game.num_players
+    timeout = host_match.TIMEOUT if is_gate else command.timeout
+    games = even if command.games is None else command.games
+    plies = opening_plies(game, games, command.opening_plies)
+    played = play(
+        game, a, b, timeout, games=games, opening_plies=plies, fair=command.fair, seed=command.seed, stop=stop
+    )
+    result = match.result(a, b, played)
+    if note := tables.openings_note(result, plies):
+        Console(stderr=True).print(note, highlight=False, soft_wrap=True)
+    verdict = (elo.decided(match.evidence(played), *sprt) or "not decided") if sprt else None
+    if is_gate:
+        verdict = "accepted" if result.score >= match.as_hard(command.threshold, game.num_players) else "rejected"
+    if command.json:
+        record = {"game": game.name, "seconds": time.monotonic() - start, "seed": command.seed}
+        verdicts = {} if verdict is None else {"verdict": verdict}
+        print(
+            json.dumps(record | {"opening_plies": plies, "fair": command.fair} | dataclasses.asdict(result) | verdicts)
+        )
+    return result, verdict
+
+
+def opening_plies(game: envs.Game, games: int, asked: int | None) -> int:
+    """Random moves of the openings of a match; raises ValueError for a match that cannot be played."""
+    match.check_match(game, games, asked)
+    return openings.enough_plies(game, games // game.num_players) if asked is None else asked
+
+
+def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
+    """See `Match`."""
+    if spec == HUMAN:
+        return Guest(HUMAN, person(game, Console(stderr=True, highlight=False)))
+    if spec.startswith(gtp_client.SPEC):
+        return gtp_client.program(spec)
+    room, otherwise = proved(spec)
+    if (clock := stateful.clocked(otherwise)) is not None:
+        name, seconds = clock
+        if room is None:
+            return Guest(spec, stateful.searcher(name, game, seconds, None, seed))
+        searcher = stateful.searcher(name, game, seconds / 2, None, seed)
+        return Guest(spec, stateful.proving(searcher, game, room, seconds / 2))
+    return make_player(spec, game, num_simulations)
+
+
+def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> match.Games:
+    """A match between any two players: in lockstep on the device, or one of them on the host."""
+    console, words = Console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
+    bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True)
+    if isinstance(a, Player) and isinstance(b, Player):
+        return play_in_lockstep(game, a, b, bar, words, **options)
+    if not timeout > 0:
+        raise ValueError(f"--timeout must be more than 0, not {timeout}")
+    if HUMAN in (a.name, b.name):
+        console.print(words, highlight=False)
+        results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
+
+        def show(done: int, lane: host_match.Lane) -> None:
+            assert lane.score is not None
+            said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
+            console.print("", coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
+
+        return host_match.play_match(game, a, b, timeout=timeout, tell=show, **options)
+    with bar:
+        task = bar.add_task(words, total=options["games"])
+        tell = lambda done, lane: bar.update(task, completed=done)
+        return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
+
+
+def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words: str, **options: Any) -> match.Games:
+    """A match on the device. Where it is stopped, what the games that were over brought is said."""
+    points = np.empty(0)
+    with bar:
+        task = bar.add_task(words, total=options["games"])
+
+        def tell(so_far: np.ndarray) -> None:
+            nonlocal points
+            points = so_far
+            bar.update(task, completed=len(points), description=f"{words}, {tally(points)}")
+
+        try:
+            return match.play_match(game, a, b, tell=tell, **options)
+        except KeyboardInterrupt:
+            bar.stop()
+            said = f"stopped after {len(points)} of {options['games']} games, the shorter ones first: {tally(points)}"
+            bar.console.print(said, highlight=False, soft_wrap=True)
+            raise
+
+
+def tally(points: np.ndarray) -> str:
+    """What the games brought to player A."""
+    wins, losses = int((points == 1).sum()), int((points == 0).sum())
+    return f"{wins} won, {len(points) - wins - losses} drawn, {losses} lost"
+
+
+def config_of(network: str) -> Config:
+    return models.about(models.find(Path(network.partition("@")[0])))["config"]
+
+
+def simulations_of(network: str, usual: int) -> int:
+    """Of a network by the name of its player, FOLDER or FOLDER@N."""
+    _, at, simulations = network.partition("@")
+    return int(simulations) if at else usual_simulations(config_of(network), usual)

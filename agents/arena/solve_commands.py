@@ -1,0 +1,144 @@
+"""The commands `solved` and `prove` of evaluate.py: solved positions, and proofs of one position."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tyro
+from rich.console import Console
+
+import envs
+from agents.arena import solved_positions, tables
+from agents.arena.commands import choose_game, config_of, simulations_of
+from agents.network.inference import make_evaluate
+from agents.network.network import make_network
+from agents.players.players import Player, for_play, game_of, inner, make_player
+from agents.solvers import proof_number, retrograde
+from agents.storage import weights as models
+from envs import saved
+
+
+@dataclasses.dataclass(frozen=True)
+class Solved:
+    """How often a player keeps the value of solved positions, in all and by phase of the game; a network that searches
+    also alone, and without proofs."""
+
+    player: tyro.conf.Positional[str]
+    """As in a match, but for people, other programs and searches by the clock."""
+    file: tyro.conf.Positional[Path]
+    """JSON lines of records with a list `winning` or `optimal` of the right moves, such as
+    tests/golden/foq_solved.jsonl.gz."""
+    num_simulations: int = 32
+    """Simulations of a network without @N."""
+    env: str | None = None
+    """Game; by default that of the network, or foq."""
+    seed: int = 0
+    """All chance in the player follows from it."""
+    json: bool = False
+    """Print the result as one JSON line."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Prove:
+    """Who wins a position with best play, proved by a search to the ends of the game. Ctrl-C tells what is known."""
+
+    env: tyro.conf.Positional[str]
+    """Game, such as foq:rows=6,cols=6."""
+    position: Path | None = None
+    """File with a position or a game, as pages and `play.py` save them; by default the start."""
+    moves: str = ""
+    """Moves from there, by name: "d5 f4"."""
+    network: str | None = None
+    """Folder of a network of exactly this game that says where to look first: fewer positions, each of which takes
+    longer."""
+    all_moves: bool = False
+    """Also what every single move is worth, not only one that keeps the value."""
+    minutes: float = 10.0
+    """Time at most."""
+    positions: int = 2_000_000
+    """Positions remembered at most for each question; a million of Flight of Queen takes about half a GB."""
+    json: bool = False
+    """Print the result as one JSON line."""
+
+
+def run_solved(command: Solved) -> None:
+    game = choose_game(command.env, command.player)
+    if command.num_simulations < 0:
+        raise ValueError(f"--num_simulations must not be negative, not {command.num_simulations}")
+    positions, start = solved_positions.read(command.file, game), time.monotonic()
+    found, players = {}, looks(command, game)
+    if inner(command.player) == "exact":
+        unknown = int((np.asarray(retrograde.find(players["player"].weights, positions.states)) < 0).sum())
+        if unknown:
+            many = f"{unknown} position{'s' if unknown > 1 else ''}"
+            raise ValueError(f"exact: {many} of {command.file} cannot come up from the start of {game.name}")
+    with Console(stderr=True).status(f"{game.name}: {len(positions.right)} positions"):
+        for name, player in players.items():
+            moves = solved_positions.choose(player, positions, command.seed)
+            right = positions.right[np.arange(len(moves)), moves]
+            found[name] = player.name, *solved_positions.scores(right, positions.phases)
+    if command.json:
+        record = {"game": game.name, "file": str(command.file), "seconds": time.monotonic() - start}
+        as_json = lambda name, whole, parts: {"player": name} | dataclasses.asdict(whole) | {
+            "phases": {part: dataclasses.asdict(score) for part, score in parts.items()}
+        }  # fmt: skip
+        main, *others = found
+        print(json.dumps(record | as_json(*found[main]) | {name: as_json(*found[name]) for name in others}))
+    else:
+        by_chance = positions.right.sum(1) / positions.legal.sum(1)
+        tables.show(tables.solved_table(game.name, found, positions.phases, by_chance))
+
+
+def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
+    """The player first; of a network that searches also the network alone and, if it proves, its search without."""
+    n = command.num_simulations
+    players = {"player": make_player(command.player, game, n)}
+    network = inner(command.player)
+    if game_of(network) is not None and simulations_of(network, n):
+        players["alone"] = make_player(network.partition("@")[0], game, 0)
+        if for_play(config_of(network), game, n).proofs:
+            players["without_proofs"] = make_player(network, game, n, proofs=False)
+    return players
+
+
+def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
+    """What a network thinks of positions, with its weights; None without one."""
+    if folder is None:
+        return None, None
+    path = models.find(Path(folder))
+    config = models.about(path)["config"]
+    return make_evaluate(game, make_network(game, config)), models.load(path, config)
+
+
+def run_prove(command: Prove) -> None:
+    game = choose_game(command.env, *([command.network] if command.network else []))
+    if command.positions < 2 * proof_number.LANES:
+        raise ValueError(f"--positions must be at least {2 * proof_number.LANES}, not {command.positions}")
+    start, played = game.init(), []
+    if command.position:
+        start, played = saved.from_file(game, command.position.read_text(encoding="utf-8"))
+    state = saved.replay(game, start, [*played, *command.moves.split()])[0][-1]
+    solve = proof_number.make_solver(game, command.positions, *opinion(command.network, game))
+    stop = threading.Event()
+    usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
+    with Console(stderr=True).status(game.name) as status:
+        verdict = solve(state, command.all_moves, 60 * command.minutes, status.update, stop.is_set)
+    signal.signal(signal.SIGINT, usual)
+    moves = {game.action_name(action): value for action, value in verdict.moves.items()}
+    if command.json:
+        record = {"game": game.name, "position": game.to_record(state), "to_move": int(game.player(state))}
+        print(json.dumps(record | dataclasses.asdict(verdict) | {"moves": moves}))
+    else:
+        print(game.show(state))
+        mover = game.seats[int(game.player(state))] if game.seats else f"player {int(game.player(state)) + 1}"
+        tables.show(tables.verdict_table(mover, verdict.value, moves))
+        print(f"{verdict.positions:,} positions in {verdict.seconds:.1f} s")
+        if verdict.stopped:
+            print(verdict.stopped)

@@ -1,0 +1,74 @@
+"""People at a terminal as players, and positions in colour."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from agents.players.players import Mover
+from envs import saved
+from envs.game import Game, seats
+
+LABELS = re.compile(r"\s*(\d+|[A-Za-z])(\s+(\d+|[A-Za-z]))+\s*")  # a line that may be the names of the columns
+
+STYLES = {
+    r"(?<![^\s(])[AX](?![^\s)])|(?<!\S)Q(?!\S)|(?<!\S)[PSKNRBQ]\d+/\S+": "bold cyan",  # first player
+    r"(?<![^\s(])[BO](?![^\s)])|(?<!\S)[a-z]\d+/\S+": "bold red",
+    r"(?<![^\s(])C(?![^\s)])": "bold blue",
+    r"(?<![^\s(])D(?![^\s)])": "bold yellow",
+    r"(?<!\S)\*(?!\S)": "green",
+    r"(?<!\S)\+\w*": "magenta",
+    r"(?<!\S)[#.](?!\S)|^\s*\d+(?=\s)|(?<=\S\s)\s*\d+$": "bright_black",
+}
+
+
+def coloured(picture: str) -> Text:
+    """A text picture of a position: the players' pieces in their colours, what is nobody's in grey."""
+    text = Text()
+    for line in picture.split("\n"):
+        part = Text(line)
+        if _names_columns(line):
+            part.stylize("bright_black")
+        else:
+            for pattern, style in STYLES.items():
+                part.highlight_regex(pattern, style)
+        text.append_text(part).append("\n")
+    text.rstrip()
+    return text
+
+
+def _names_columns(line: str) -> bool:
+    """Whether a line holds letters or numbers in their order, as below and above boards."""
+    names = line.split()
+    if not LABELS.fullmatch(line):
+        return False
+    keys = [int(name) if name.isdigit() else ord(name) for name in names if name.isdigit() == names[0].isdigit()]
+    return len(keys) == len(names) and keys == sorted(set(keys))
+
+
+def person(game: Game, console: Console) -> Mover:
+    """Somebody at this terminal who is asked for one move after the other.
+
+    The mover raises ValueError where the input ends.
+    """
+
+    def move(start: Any, actions: Sequence[int], state: Any) -> int:
+        names = [game.action_name(action) for action in actions]
+        console.print()
+        console.print(coloured(game.show(state)), soft_wrap=True)
+        console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True, markup=False)
+        while True:
+            try:
+                line = console.input(f"your move as {seats(game)[int(game.player(state))]}> ")
+            except EOFError:
+                raise ValueError("the input ended before the match did") from None
+            try:
+                return saved.action_of(game, state, line.strip())
+            except ValueError as error:
+                console.print(str(error), soft_wrap=True, markup=False)
+
+    return move

@@ -1,0 +1,86 @@
+"""The folder of a run: made or found, and held by one run at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from agents.config import Config
+from agents.run import game_log
+from agents.run.metrics import METRICS, TENSORBOARD
+from agents.runtime import processes
+from agents.storage import checkpoint
+
+
+@contextlib.contextmanager
+def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
+    """The run's folder, made or found, for this run alone as long as it goes on. All processes share it. A run that has
+    been saved is never written over; what is left of one that was not, or is somebody else's, is set aside.
+
+    Raises:
+        ValueError: it holds a run, another process trains there, or it is not shared.
+    """
+    name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
+    folder = resume.parent.parent if resume else Path(processes.told(config.out or f"runs/{name}"))
+    trouble = ""
+    with contextlib.ExitStack() as claim:
+        if processes.first():
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = os.open(folder, os.O_RDONLY)
+            claim.callback(os.close, lock)
+            if not alone(lock):
+                trouble = f"another process trains in {folder}"
+            elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
+                trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
+        if trouble := processes.told(trouble):
+            raise ValueError(trouble)
+        if resume is None and processes.first():
+            set_aside(folder)
+            (folder / METRICS).touch()
+        processes.told("it is there")
+        if resume is None and not (folder / METRICS).exists():
+            raise ValueError(f"{folder} of the first process is not seen here: --out must be a folder all hosts share")
+        yield folder
+
+
+def alone(folder: int) -> bool:
+    """Claims an open folder for this process; False where another one has, True also where nobody can tell."""
+    try:
+        import fcntl
+
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except (ImportError, OSError):  # Windows, some network file systems
+        pass
+    return True
+
+
+UNSAVED = (METRICS, game_log.FILE, TENSORBOARD)  # what a run writes before it is saved
+
+
+def set_aside(folder: Path) -> None:
+    """Gives other names to what has those of a run's own, so that nobody's data are lost."""
+    for name in UNSAVED:
+        if (folder / name).exists():
+            asides = (folder / f"{name}.old{number or ''}" for number in itertools.count())
+            aside = next(path for path in asides if not path.exists())
+            (folder / name).rename(aside)
+            print(f"{folder / name} was there before this run, now it is {aside}", file=sys.stderr)
+
+
+def discard(folder: Path) -> None:
+    """Takes back what was made for a run that cannot begin."""
+    if not processes.first():
+        return
+    for name in (METRICS, game_log.FILE):
+        (folder / name).unlink(missing_ok=True)
+    shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
+    with contextlib.suppress(OSError):  # it holds something else
+        folder.rmdir()

@@ -1,0 +1,287 @@
+"""The loop of a run on the host: programs, iterations, saves, and the end."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+import envs
+from agents.config import Config, stage, stages
+from agents.network.network import Network
+from agents.run import diagnosis, game_log, memory, preflight
+from agents.run.folder import discard
+from agents.run.game_log import Archive
+from agents.run.gating import Match, Rating, due, make_rating
+from agents.run.metrics import Report, Silence
+from agents.run.resume import load_run, snapshot
+from agents.runtime import mesh, processes
+from agents.storage import checkpoint
+from agents.training import learner, recipe, replay
+from agents.training.iteration import Run
+from agents.training.selfplay import Ended
+
+
+class Stop:
+    """Asks the loop to end after the iteration or in the match under way; a second signal ends the program at once."""
+
+    def __init__(self, report: Report):
+        self.asked = False
+        self.report = report
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self.ask)
+
+    def ask(self, number, frame):
+        del frame
+        self.asked = True
+        signal.signal(number, signal.SIG_DFL)
+        self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
+
+
+def progress_of(config: Config, iteration: int, minutes: float) -> float:
+    """Share of the budget used, from 0 to 1."""
+    of_iterations = iteration / config.iterations if config.iterations else 0.0
+    of_minutes = minutes / config.minutes if config.minutes else 0.0
+    return min(max(of_iterations, of_minutes), 1.0)
+
+
+def train_in(
+    folder: Path, game: envs.Game, net: Network, config: Config, devices: Mesh, resume: Path | None, began: float
+) -> None:
+    """Trains until the budget is used up, from the checkpoint `resume` or from the start."""
+    about = checkpoint.about(resume) if resume else {}
+    iteration = about.get("iteration", 0)
+    done = {name: about.get(name, 0) for name in ("minutes", "total_games", "total_plies")}
+    rating = Rating(**about.get("rating", {}))
+    progress = progress_of(config, iteration, done["minutes"])
+    if progress >= 1:
+        raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
+    report = Report(folder, iteration, progress) if processes.first() else Silence()
+    games = Archive(folder, game, iteration) if processes.first() else None
+    stop = Stop(report)
+    kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
+    report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
+    if resume and any(getattr(config, name) != getattr(about["config"], name) for name in ("iterations", "minutes")):
+        report.say(f"another budget: {progress:.0%} of it is used, and the learning rate goes on from there")
+    built = False
+    try:
+        programs = build(game, net, config, devices, report, lambda: stop.asked)
+        built = True  # and the memory is enough
+        run = load_run(resume, config, devices) if resume else programs.start()
+        if processes.first():
+            checkpoint.forget_later(folder, iteration)
+        rehearsal = Rehearsal(config, report)
+        saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
+        outlets = Outlets(saver, report, games, stop, rehearsal)
+        run, done = loop(programs, outlets, config, run, done, rating, began)
+    except Exception as error:
+        unsaved = not checkpoint.numbered(folder / "networks")
+        if resume is None and (not built or (unsaved and isinstance(error, preflight.PreflightError))):
+            report.close()
+            discard(folder)
+        raise
+    finally:
+        report.close()
+        if games is not None:
+            games.close()
+    report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
+    report.say(f"evaluate it:  python evaluate.py match {folder} random")
+    report.say(f"look at it:   python -m agents.run.report {folder}")
+    report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Programs:
+    """What a run consists of, compiled."""
+
+    start: Callable[[], Run]
+    play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with figures
+    learn: Callable[[Run, float], tuple[Run, Any]]  # with figures
+    rate: Match | None
+
+
+REHEARSAL = "preflight"  # name of the thread
+
+
+class Rehearsal:
+    """The preflight of a run, beside its iterations from the second on, so that nobody waits for it."""
+
+    def __init__(self, config: Config, report: Report):
+        self.config, self.report = config, report
+        self.wanted = config.preflight
+        self.score: Future[preflight.Score] | None = None
+        if jax.process_count() > 1:  # all processes go on or none
+            self.check(wait=True)
+
+    def check(self, wait: bool = False) -> None:
+        """Begins when first called, and tells the outcome once it is there.
+
+        Raises:
+            PreflightError: the toy game was not learnt.
+        """
+        if self.wanted:
+            self.wanted, self.score = False, Future()
+            threading.Thread(target=self._rehearse, args=(self.score,), name=REHEARSAL, daemon=True).start()
+        if self.score is not None and (wait or self.score.done()):
+            score, self.score = self.score, None
+            self.report.say(f"preflight: a solved toy game was learnt in {score.result().seconds:.0f} s")
+
+    def _rehearse(self, score: Future[preflight.Score]) -> None:
+        try:
+            score.set_result(preflight.demand(self.config))
+        except BaseException as error:
+            score.set_exception(error)
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlets:
+    """Where a run goes, and whence it is asked to stop."""
+
+    saver: checkpoint.Saver
+    report: Report
+    archive: Archive | None  # None in the processes that do not speak
+    stop: Stop
+    rehearsal: Rehearsal
+
+
+def build(
+    game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, asked: Callable[[], bool]
+) -> Programs:
+    """The parts of a run, once it is known that the memory is enough; `asked` breaks rating matches off."""
+    began = time.monotonic()
+    parts = recipe.system(config)
+    start = lambda: parts.start_run(game, net, config)
+    shapes = jax.eval_shape(start)
+    places = mesh.shardings(devices, parts.run_specs(shapes))
+    laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
+    compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
+    with ThreadPoolExecutor() as together:  # compiling leaves the other cores idle
+        plays = {now: together.submit(compiled, parts.make_play(game, net, now, devices)) for now in stages(config)}
+        learning = together.submit(compiled, parts.make_learn(game, net, config, devices), 0.0)
+    play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
+    row = replay.row_bytes(shapes.replay.rows)
+    size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
+    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
+    rate = make_rating(game, config, asked) if config.rating_games else None
+    return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
+
+
+def demand_memory(
+    play: Iterable[Any], learn: Any, run: Run, config: Config, devices: Mesh, length: Callable[[Config], int]
+) -> str:
+    """Refuses a run that does not fit, given its compiled programs and its shapes; else what it needs, in words."""
+    plays, learns = [memory.needed(program) for program in play], memory.needed(learn)
+    if learns is None or None in plays:
+        return ""
+    local = len(devices.local_devices)
+    device = devices.local_devices[0]
+    need = memory.Need(
+        play=max(n for n in plays if n is not None),
+        learn=learns,
+        run=memory.held(run),
+        ring=memory.held(run.replay),
+        weights=memory.held((run.learning, run.rival)),
+        saved=device.platform == "cpu",
+    )
+    memory.demand(need, memory.there(device, local), config, devices.size, length)
+    machine = memory.host()
+    if not need.saved and machine is not None:  # what is saved goes through the host's memory
+        copy = need._replace(play=need.run, learn=need.run)
+        place = "of its host's memory for each device, to be saved, which has"
+        memory.demand(copy, machine // local, config, devices.size, length, place)
+    return f", needs {need.most / memory.GIB:.2g} GiB on each device"
+
+
+def iterate(programs: Programs, config: Config, run: Run, progress: float, report: Report) -> tuple[Run, Ended, dict]:
+    """One iteration and its figures; both phases are sent off together, and the host waits for the first only to tell
+    them and their times apart."""
+    report.phase("self-play")
+    start = time.monotonic()
+    run, played, ended = programs.play[stage(config, progress)](run)
+    run, learnt = programs.learn(run, progress)
+    jax.block_until_ready(played)
+    turned = time.monotonic()
+    report.phase("learning")
+    jax.block_until_ready((run, learnt))
+    end = time.monotonic()
+    figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
+    whole = ("games", "plies", "replay_rows", "skipped_updates", "broken_rows")
+    figures |= {name: int(figures[name]) for name in whole if name in figures}
+    plies = figures.get("plies", config.num_envs * config.plies_per_iteration)
+    times = {"seconds": end - start, "play_seconds": turned - start, "learn_seconds": end - turned}
+    return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
+
+
+def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: dict, rating: Rating, began: float):
+    """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
+
+    Raises:
+        PreflightError: what runs beside the first iterations has failed.
+        NotFiniteError: too many updates in a row were skipped, or self-play met answers that are not finite, after
+            which its games are worth nothing; the checkpoints from before stay.
+    """
+    saver, report = outlets.saver, outlets.report
+    saved_at, before = began, done["minutes"]
+    progress = progress_of(config, int(run.iteration), before)
+    _, asked = agreed(0, outlets.stop.asked)
+    if programs.rate is not None and due(config, run, rating) and not asked:  # see below
+        report.phase("match")
+        run, rating = programs.rate(run, rating)
+        _, asked = agreed(0, outlets.stop.asked)
+    while progress < 1 and not asked:
+        run, ended, figures = iterate(programs, config, run, progress, report)
+        elapsed, asked = agreed(time.monotonic() - began, outlets.stop.asked)
+        now = began + elapsed
+        done = {
+            "minutes": before + (now - began) / 60,
+            "total_games": done["total_games"] + figures["games"],
+            "total_plies": done["total_plies"] + figures["plies"],
+        }
+        progress = progress_of(config, int(run.iteration), done["minutes"])
+        # A match may last longer than the notice that a machine is taken away, so it is left out or broken off. Whoever
+        # goes on plays it first: it follows from the run as it was saved.
+        if programs.rate is not None and due(config, run, rating) and not asked:
+            report.phase("match")
+            run, rating = programs.rate(run, rating)
+            _, asked = agreed(elapsed, outlets.stop.asked)
+        saver.poll()
+        ended = processes.whole(ended)
+        told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
+        told |= {"distinct_openings": game_log.distinct_openings(ended)}
+        told |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
+        told |= {"rating_seconds": time.monotonic() - now}
+        told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
+        report.iteration(told, progress)
+        outlets.rehearsal.check()
+        if outlets.archive is not None:
+            report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
+        counters = {**done, "rating": dataclasses.asdict(rating)}
+        if figures.get("broken_rows") or run.learning.skipped >= learner.MOST_SKIPPED:
+            saver.wait()
+            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), run, saver.intact())
+        # What led to a skipped update is not saved over what was there before it.
+        ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
+        if ripe and saver.start(snapshot(run), **counters):
+            saved_at = now
+    if not asked:
+        report.phase("preflight")
+        outlets.rehearsal.check(wait=True)
+    report.phase("saving")  # at once where the run was asked to stop: not much time may be left
+    saver.finish(snapshot(run), **done, rating=dataclasses.asdict(rating))
+    return run, done
+
+
+def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
+    """What all processes decide by: the seconds of the first one's clock, and whether any was asked to stop."""
+    told = processes.gathered(elapsed, asked)
+    return float(told[0, 0]), bool(told[:, 1].any())

@@ -1,0 +1,88 @@
+"""Options of `train.py`: the configuration, and where a run goes on from."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+import jax
+
+import envs
+from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
+from agents.run.resume import sizes
+from agents.runtime import mesh, processes
+from agents.runtime.cli import parse
+from agents.storage import checkpoint
+
+
+@dataclasses.dataclass(frozen=True)
+class Training(Config):
+    """Trains a network by self-play. Defaults suit the game and the device found: see them with --env=GAME --help."""
+
+    coordinator: str = ""
+    """Of several processes, one on every host: HOST:PORT of the first one, or `auto` on Slurm, Open MPI, Kubernetes or
+    a TPU pod, whose environment says who takes part. See docs/scaling.md."""
+    num_processes: int | None = None
+    """How many processes there are; with HOST:PORT."""
+    process_id: int | None = None
+    """Which of them this one is, from 0; with HOST:PORT."""
+    resume: str = ""
+    """Folder of a run, or one of its resume/ITERATION, to go on with. Only the budget and the saving may change."""
+
+
+def _number(text: str | None) -> int | None:
+    if text is not None and not text.isdigit():
+        raise ValueError(f"--num_processes and --process_id must be whole numbers, not {text}")
+    return None if text is None else int(text)
+
+
+def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
+    """Options of `train.py`: the config, and the resume checkpoint to go on from, if any."""
+    mesh.claim_cores()
+    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    first.add_argument("--env", default="foq")
+    first.add_argument("--resume", default="")
+    first.add_argument("--recipe", default="ours")
+    first.add_argument("--weights", default="")
+    first.add_argument("--coordinator", default="")
+    first.add_argument("--num_processes")
+    first.add_argument("--process_id")
+    chosen, _ = first.parse_known_args(arguments)
+    processes.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
+    if chosen.resume:
+        path = Path(processes.told(str(checkpoint.find(Path(chosen.resume), "resume")) if processes.first() else ""))
+        base = checkpoint.about(path)["config"]
+    else:
+        path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)
+        base = dataclasses.replace(base, **(sizes(Path(chosen.weights)) if chosen.weights else {}))
+    default = Training(**{**dataclasses.asdict(base), "resume": chosen.resume})
+    given = parse(Training, arguments, default)
+    config = Config(**{f.name: getattr(given, f.name) for f in dataclasses.fields(Config)})
+    config = dataclasses.replace(config, env=envs.make(config.env).name)
+    if path is not None:
+        changed = [f.name for f in dataclasses.fields(Config) if getattr(config, f.name) != getattr(base, f.name)]
+        forbidden = sorted(set(changed) - CHANGEABLE)
+        if forbidden:
+            allowed = ", ".join(f"--{n}" for n in sorted(CHANGEABLE))
+            refused = ", ".join(f"--{n} (was {getattr(base, n)})" for n in forbidden)
+            raise ValueError(f"{refused} cannot change when a run goes on; what can: {allowed}")
+    budget_given = any(a.split("=")[0] in ("--iterations", "--minutes") for a in arguments)
+    config = _with_budget(config, base, arguments, budget_given)
+    if "--preflight" not in arguments:
+        begins_long = path is None and (config.minutes or 0) >= LONG_MINUTES and config.recipe != "value_generations"
+        config = dataclasses.replace(config, preflight=config.preflight and begins_long)
+    return config, path
+
+
+def _with_budget(config: Config, base: Config, arguments: Sequence[str], given: bool) -> Config:
+    """One kind of budget given on the command line takes the place of the other kind's default."""
+    names = {a.split("=")[0] for a in arguments}
+    if given and "--minutes" not in names:
+        config = dataclasses.replace(config, minutes=None)
+    if given and "--iterations" not in names:
+        config = dataclasses.replace(config, iterations=None)
+    if config.iterations is None and config.minutes is None:
+        config = dataclasses.replace(config, minutes=DEFAULT_MINUTES)
+    return config

@@ -1,0 +1,116 @@
+"""What a run begins with or goes on from: its checkpoint, or the weights of another network."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh
+
+import envs
+from agents.config import Config
+from agents.network.network import Network, make_network
+from agents.network.transfer import grow, resize
+from agents.runtime import mesh
+from agents.storage import checkpoint
+from agents.storage import weights as models
+from agents.storage.checkpoint import CheckpointError, Snapshot
+from agents.training import recipe
+from agents.training.iteration import Run
+from agents.training.replay import Replay
+from agents.training.selfplay import Row
+
+# Options that decide which weights there are.
+SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "reply_weight")
+
+
+def sizes(path: Path) -> dict[str, Any]:
+    """The options of `SIZES` with which the network of a run or model was made."""
+    config = models.about(models.find(path))["config"]
+    return {name: getattr(config, name) for name in SIZES}
+
+
+def begin_with(net: Network, config: Config) -> Network:
+    """The network of `config`, begun with the weights of `config.weights` in place of random ones; grown where the
+    network is to have more channels or blocks than those are for, and stretched where the board has another size.
+
+    Raises:
+        CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
+    """
+    path = models.find(Path(config.weights))
+    its = models.about(path)["config"]
+    if its.env.split(":")[0] != config.env.split(":")[0]:
+        raise CheckpointError(f"--weights: {path} is a network for {its.env}, not for {config.env}")
+    grows = config.channels >= its.channels and config.blocks >= its.blocks
+    grows &= config.blocks == its.blocks or config.network == "resnet"  # of the others new blocks change the outputs
+    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
+    weights, known = models.load(path, its), models.shapes_of(its.env, its)
+    if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, models.shapes_of(its.env, small)) or not grows:
+        other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
+        raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
+    wanted, boards = models.shapes_of(config.env, small), (_board(its.env), _board(config.env))
+    try:
+        weights = resize(weights, wanted, boards, its.channels)
+    except ValueError as error:
+        raise CheckpointError(f"--weights: {path} is for {its.env}: {error}") from error
+    channels = its.channels, config.channels
+    return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
+
+
+def _board(env: str) -> tuple[int, int]:
+    game = envs.make(env)
+    rows, columns, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
+    return rows, columns
+
+
+def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
+    """Saves network and run under `folder` and waits for it; returns the path of the network."""
+    checkpoint.Saver(folder, config, lambda text: None).finish(snapshot(run), **counters)
+    return folder / "networks" / str(int(run.iteration))
+
+
+def stored(run: Run) -> dict[str, Any]:
+    """A run by its fields, without lessons where there are none: so runs from before there were any can be read."""
+    fields = run._asdict()
+    return fields if run.lessons is not None else {name: x for name, x in fields.items() if name != "lessons"}
+
+
+def _abstract(tree: Any, shardings: Any) -> Any:
+    return jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), tree, shardings)
+
+
+def load_run(path: Path, config: Config, devices: Mesh) -> Run:
+    """The run from `resume/ITERATION`, laid out on `devices`, however many it was saved from; `config` from `about`."""
+    game = envs.make(config.env)
+    parts = recipe.system(config)
+    shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
+    shardings = mesh.shardings(devices, parts.run_specs(shapes))
+    wanted = _abstract(shapes, shardings)
+    read = lambda shapes: checkpoint.restore(path, "run", shapes)
+    try:
+        return Run(**{"lessons": None, **read(stored(wanted))})
+    except CheckpointError as error:
+        with contextlib.suppress(CheckpointError):
+            return _before_owners(wanted, read)
+        raise error from None
+
+
+def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
+    """A run saved before rows told whose each cell is in the end: of its rows nobody knows."""
+    without = lambda rows: {name: x for name, x in rows._asdict().items() if name != "owners"}
+    found = read(stored(wanted) | {"replay": wanted.replay._asdict() | {"rows": without(wanted.replay.rows)}})
+    unknown = lambda x: jax.jit(lambda: jnp.full(x.shape, -1, x.dtype), out_shardings=x.sharding)()
+    rows = Row(**found["replay"]["rows"], owners=jax.tree.map(unknown, wanted.replay.rows.owners))
+    return Run(**{"lessons": None, **found, "replay": Replay(**found["replay"] | {"rows": rows})})
+
+
+def snapshot(run: Run) -> Snapshot:
+    """What is saved of a run; at least what learning consists of takes room."""
+    room = sum(x.nbytes for x in jax.tree.leaves(run.learning))
+    return Snapshot(int(run.iteration), stored(run), run.learning.average, room)

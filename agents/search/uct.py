@@ -1,0 +1,81 @@
+"""MCTS without a network: UCB1 in the tree, random play-outs at its leaves."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from agents.actions import random_action
+from agents.config import Config
+from agents.network.inference import ILLEGAL
+from agents.search import selection
+from agents.search import tree as tree_search
+from agents.search.policies import (
+    Forest,
+    make_expand,
+    make_leaf,
+    make_trees,
+    over_slots,
+    root_edges,
+    tree_slots,
+    visit_shares,
+)
+from agents.search.tree import Edges
+from envs.game import Array, Game
+
+
+def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
+    """`think(key, states [B]) -> Edges` of the roots of MCTS without a network."""
+    forest = uct_forest(game, num_simulations)
+
+    def think(key, states):
+        root_key, search_key = jax.random.split(key)
+        tree = forest.plant({}, root_key, states, num_simulations + 1)
+        return root_edges(forest.think({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2])
+
+    return think
+
+
+def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Forest:
+    """MCTS without a network as trees that grow by `num_simulations` at a time: UCB1 in the tree, one random play-out
+    at each new node. It plays the most visited move and is without weights, plies and noise.
+
+    Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
+    """
+
+    def play_out(key, states):
+        def ply(carry):
+            states, key = carry
+            key, action_key = jax.random.split(key)
+            action = random_action(action_key, jax.vmap(game.mask)(states))
+            return jax.vmap(game.step)(states, action), key
+
+        unfinished = lambda carry: (~jax.vmap(game.over)(carry[0])).any()
+        end, _ = jax.lax.while_loop(unfinished, ply, (states, key))
+        return jax.vmap(game.rewards)(end)
+
+    def evaluate(weights, key, states):
+        play_key, lot_key = jax.random.split(key)
+        mask = jax.vmap(game.mask)(states)
+        return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
+
+    select = functools.partial(selection.ucb1, exploration=exploration)
+    num_slots = tree_slots(game, Config())
+    expand = make_expand(game, evaluate)
+    below = expand if num_slots is None else over_slots(game, expand, num_slots)
+
+    def think(weights, key, tree, plies, explore):
+        del plies, explore
+        tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
+        edges = root_edges(tree)
+        share = edges.visits / jnp.maximum(edges.visits.sum(-1, keepdims=True), 1)
+        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
+
+    def root(weights, key, states):
+        return make_leaf(game, states, *evaluate(weights, key, states))
+
+    return make_trees(game, root, think, visit_shares, num_slots)
