@@ -12,15 +12,10 @@ from typing import Annotated
 import tyro
 
 from agents.arena import tables
-from agents.arena.commands import (
-    Gate,
-    Match,
-    choose_game,
-    run_match,
-    usual_baselines,
-)
+from agents.arena.commands import Gate, Match, run_match
 from agents.arena.ladder import Ladder, run_ladder
 from agents.arena.solve_commands import Prove, Solved, run_prove, run_solved
+from agents.players.players import choose_game, usual_baselines
 from agents.runtime import cli, mesh
 from agents.storage import checkpoint
 

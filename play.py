@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from agents.runtime import cli, mesh
 from agents.serve.options import Options
 
-PARTS = {"web": "web.server", "text": "terminal", "gtp": "gtp.protocol"}
+PARTS = {"web": "web.server", "text": "terminal", "gtp": "gtp.protocol"}  # of agents.serve
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -1,4 +1,8 @@
-"""Legal actions packed into slots: for games with thousands of action codes, few of them legal at a time."""
+"""Codes of actions: the legal ones packed into slots, a random legal one, and the mover's frame.
+
+Games with thousands of codes have few legal ones at a time. Masks, the search tree and records use absolute codes,
+networks and stored policies those of the mover's frame; here is the one place that translates.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,8 @@ import jax.numpy as jnp
 
 from agents.runtime import keys
 from envs.game import Array, Game
+
+ILLEGAL = -1e9
 
 
 def legal_slots(mask: Array, num_slots: int) -> Array:
@@ -76,3 +82,6 @@ def to_absolute(game: Game, logits: Array, player: Array) -> Array:
     if game.to_view is None:
         return logits
     return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)
+
+
+# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.

@@ -11,8 +11,8 @@ import pytest
 from toys import blank_network, noisy_network
 
 import envs
+from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import ILLEGAL
 from agents.players.analysis import advance, analyse, line, look, make_analyst, report
 from agents.runtime import mesh
 from agents.search.tree import ROOT

@@ -18,9 +18,10 @@ import pytest
 import envs
 from agents.arena import match as arena
 from agents.arena import solve_commands
-from agents.arena.commands import usual_baselines
 from agents.arena.solve_commands import Solved, looks
 from agents.config import preset
+from agents.players import players as players_file
+from agents.players.players import usual_baselines
 from agents.run.metrics import PROTO, Balance, Report
 from agents.run.resume import load_run
 from agents.runtime import mesh
@@ -527,9 +528,9 @@ def test_exact_is_not_asked_about_positions_that_cannot_come_up(monkeypatch, cap
 def test_no_player_is_listed_under_two_names(spec, recipe, env, names, monkeypatch, tmp_path):
     game = envs.make(env)
     monkeypatch.setattr(solve_commands, "game_of", lambda spec: game.name if spec.startswith("net") else None)
-    monkeypatch.setattr(
-        solve_commands, "config_of", lambda spec: dataclasses.replace(preset(game, "cpu"), recipe=recipe)
-    )
+    config = dataclasses.replace(preset(game, "cpu"), recipe=recipe)
+    for file in (solve_commands, players_file):
+        monkeypatch.setattr(file, "config_of", lambda spec: config)
     monkeypatch.setattr(solve_commands, "make_player", lambda spec, *_, **__: spec)
     found = looks(Solved(spec, tmp_path), game)
     assert list(found) == names

@@ -1,4 +1,4 @@
-"""The direction of imports: games know nothing of agents, and inside agents/ a file knows only files above it."""
+"""The direction of imports: games know nothing of agents, and inside agents/ a package knows only packages above it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[1]
 ORDER = [
     "config",
-    "actions",
     "runtime",
+    "actions",
     "network",
     "search",
     "solvers",
@@ -60,10 +60,11 @@ def test_games_import_nothing_of_the_project_outside_envs(path):
 
 def test_every_file_of_agents_has_its_place_in_the_order():
     assert {part(path) for path in files("agents")} <= {*ORDER, "__init__"}
+    assert len(list((ROOT / "agents").glob("*.py"))) <= 3
 
 
 @pytest.mark.parametrize("path", files("agents"), ids=show_path)
-def test_agents_import_only_files_above_them(path):
+def test_agents_import_only_packages_above_them(path):
     names = {tuple(name.split(".")) for name in imported(path)}
     assert {name[0] for name in names} & OURS <= {"envs", "agents"}
     above = ORDER[: ORDER.index(part(path))] if part(path) in ORDER else []

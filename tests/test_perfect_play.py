@@ -9,8 +9,8 @@ import pytest
 from toys import DEEP, KINDS, blank_network, choose, stack
 
 import envs
+from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import ILLEGAL
 from agents.search import selection
 from agents.search import tree as tree_search
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,12 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
-from agents.arena import elo, host_match, match, openings, tables
+from agents.arena import elo, host_match, match, tables
 from agents.arena.host_match import Anyone
-from agents.config import Config
+from agents.arena.match import opening_plies
 from agents.players import gtp_client, stateful
 from agents.players.human import coloured, person
-from agents.players.players import Guest, Player, game_of, make_player, proved, usual_simulations
-from agents.storage import weights as models
-
-BASELINES = ("random", "minimax:2", "uct:100")
+from agents.players.players import Guest, Player, choose_game, make_player, proved
 
 HUMAN = "human"
 
@@ -86,20 +82,6 @@ class Gate:
     json: bool = False
 
 
-def usual_baselines(game: envs.Game) -> tuple[str, ...]:
-    return tuple(name for name in BASELINES if game.num_players == 2 or not name.startswith("minimax:"))
-
-
-def choose_game(env: str | None, *players: str) -> envs.Game:
-    """The one game that all players know."""
-    known = {spec: game for spec in players if (game := game_of(spec)) is not None}
-    name = envs.make(env or next(iter(known.values()), "foq")).name
-    for spec, game in known.items():
-        if game != name:
-            raise ValueError(f"{spec} is a network for {game}, not for {name}")
-    return envs.make(name)
-
-
 def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     """The result, and what the sequential test says where one was asked for."""
     is_gate = isinstance(command, Gate)
@@ -132,12 +114,6 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
             json.dumps(record | {"opening_plies": plies, "fair": command.fair} | dataclasses.asdict(result) | verdicts)
         )
     return result, verdict
-
-
-def opening_plies(game: envs.Game, games: int, asked: int | None) -> int:
-    """Random moves of the openings of a match; raises ValueError for a match that cannot be played."""
-    match.check_match(game, games, asked)
-    return openings.enough_plies(game, games // game.num_players) if asked is None else asked
 
 
 def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
@@ -204,13 +180,3 @@ def tally(points: np.ndarray) -> str:
     """What the games brought to player A."""
     wins, losses = int((points == 1).sum()), int((points == 0).sum())
     return f"{wins} won, {len(points) - wins - losses} drawn, {losses} lost"
-
-
-def config_of(network: str) -> Config:
-    return models.about(models.find(Path(network.partition("@")[0])))["config"]
-
-
-def simulations_of(network: str, usual: int) -> int:
-    """Of a network by the name of its player, FOLDER or FOLDER@N."""
-    _, at, simulations = network.partition("@")
-    return int(simulations) if at else usual_simulations(config_of(network), usual)

@@ -27,9 +27,6 @@ AT_ONCE = 8  # games, and so processes of each program, at most
 TIMEOUT = 60.0  # seconds for one answer of a program
 COLOURS = "bw"  # by player
 
-"""(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
-
-
 Anyone: TypeAlias = Player | Program | Guest
 
 

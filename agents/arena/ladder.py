@@ -21,8 +21,8 @@ from rich.progress import Progress
 import envs
 from agents.arena import elo, solved_positions, tables
 from agents.arena import match as arena
-from agents.arena.commands import choose_game, opening_plies, simulations_of, usual_baselines
-from agents.players.players import Player, game_of, inner, make_player
+from agents.arena.match import opening_plies
+from agents.players.players import Player, choose_game, game_of, inner, make_player, simulations_of, usual_baselines
 from agents.storage import checkpoint
 from agents.storage import weights as models
 from envs import saved

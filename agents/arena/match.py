@@ -16,6 +16,7 @@ import numpy as np
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
+from agents.arena import openings
 from agents.arena.openings import make_openings, wide
 from agents.players.players import Player
 from agents.runtime import mesh
@@ -268,3 +269,9 @@ def as_hard(share: float, players: int) -> float:
     """The share of the points for one seat among so many players that tells of the same difference in Elo as `share`
     does between two; 0 and 1 stay."""
     return share / (share + (players - 1) * (1 - share))
+
+
+def opening_plies(game: Game, games: int, asked: int | None) -> int:
+    """Random moves of the openings of a match; raises ValueError for a match that cannot be played."""
+    check_match(game, games, asked)
+    return openings.enough_plies(game, games // game.num_players) if asked is None else asked

@@ -16,10 +16,9 @@ from rich.console import Console
 
 import envs
 from agents.arena import solved_positions, tables
-from agents.arena.commands import choose_game, config_of, simulations_of
 from agents.network.inference import make_evaluate
 from agents.network.network import make_network
-from agents.players.players import Player, for_play, game_of, inner, make_player
+from agents.players.players import Player, choose_game, config_of, for_play, game_of, inner, make_player, simulations_of
 from agents.solvers import proof_number, retrograde
 from agents.storage import weights as models
 from envs import saved

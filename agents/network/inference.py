@@ -9,13 +9,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.actions import to_absolute
+from agents.actions import ILLEGAL, to_absolute
 from agents.network.network import Network
 from agents.runtime import keys
 from envs.game import Array, Game
-
-# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.
-ILLEGAL = -1e9
 
 Evaluate = Callable[[Any, Array, Any], tuple[Array, Array]]
 

@@ -13,8 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import ILLEGAL
 from agents.network.network import Network
 from agents.runtime import mesh
 from agents.search import tree as tree_search

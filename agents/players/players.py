@@ -10,14 +10,13 @@ from typing import Any, TypeAlias
 import jax
 import jax.numpy as jnp
 
+import envs
 from agents.actions import legal_slots, random_action
 from agents.config import Config
 from agents.network.inference import make_evaluate
 from agents.network.network import make_network
 from agents.search.greedy import value_greedy
-from agents.search.policies import (
-    make_search,
-)
+from agents.search.policies import make_search
 from agents.search.tree import ROOT
 from agents.search.uct import uct_forest
 from agents.solvers import proof_number, retrograde
@@ -28,6 +27,7 @@ from envs.game import Array, Game
 LOT = 1e-6
 # Leaves that a minimax player may look at for one move; more would only seem to hang.
 MOST_LEAVES = 2_000_000
+BASELINES = ("random", "minimax:2", "uct:100")
 NO_MOVE = -2.0  # worth less than any move
 
 NAMES = (
@@ -50,6 +50,18 @@ class Player:
     name: str
     act: Act
     weights: Any = None
+
+
+Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
+"""(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """A player who is asked for the moves of one game at a time, such as a person."""
+
+    name: str
+    move: Mover
 
 
 def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True) -> Player:
@@ -116,6 +128,30 @@ def proved(spec: str) -> tuple[int | None, str]:
     if not number.isdigit() or not comma:
         raise ValueError(f"player '{spec}': want positions and a player, as in prove:100000,uct:100")
     return int(number), otherwise
+
+
+def usual_baselines(game: Game) -> tuple[str, ...]:
+    return tuple(name for name in BASELINES if game.num_players == 2 or not name.startswith("minimax:"))
+
+
+def choose_game(env: str | None, *players: str) -> Game:
+    """The one game that all players know."""
+    known = {spec: game for spec in players if (game := game_of(spec)) is not None}
+    name = envs.make(env or next(iter(known.values()), "foq")).name
+    for spec, game in known.items():
+        if game != name:
+            raise ValueError(f"{spec} is a network for {game}, not for {name}")
+    return envs.make(name)
+
+
+def config_of(network: str) -> Config:
+    return models.about(models.find(Path(network.partition("@")[0])))["config"]
+
+
+def simulations_of(network: str, usual: int) -> int:
+    """Of a network by the name of its player, FOLDER or FOLDER@N."""
+    _, at, simulations = network.partition("@")
+    return int(simulations) if at else usual_simulations(config_of(network), usual)
 
 
 def random_player(game: Game) -> Player:
@@ -262,14 +298,3 @@ def minimax_player(game: Game, depth: int) -> Player:
         return jnp.maximum(jnp.take_along_axis(slots, chosen[:, None], axis=-1)[:, 0], 0)
 
     return Player(f"minimax:{depth}", act)
-
-
-Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
-
-
-@dataclasses.dataclass(frozen=True)
-class Guest:
-    """A player who is asked for the moves of one game at a time, such as a person."""
-
-    name: str
-    move: Mover

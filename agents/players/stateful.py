@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
-from agents.network.inference import ILLEGAL
+from agents.actions import ILLEGAL
 from agents.network.network import make_network
 from agents.players import analysis
 from agents.players.analysis import Analyst

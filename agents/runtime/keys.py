@@ -12,8 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-
-from envs.game import Array
+from jax import Array
 
 APART = 2**31 - 1  # for `fold_in`: a number that no lane, split, iteration or simulation has
 

@@ -16,9 +16,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-
-from envs.game import Array
 
 GAMES = "games"  # the one axis: lanes, and with them replay rows and batches
 SHARED = 2**31 - 1  # folded into a key where others fold in the number of an iteration

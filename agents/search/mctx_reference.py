@@ -9,8 +9,9 @@ import jax
 import jax.numpy as jnp
 import mctx as untyped_mctx
 
+from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import ILLEGAL, Evaluate
+from agents.network.inference import Evaluate
 from agents.search import selection
 from agents.search.tree import SearchResult
 from envs.game import Array, Game

@@ -14,9 +14,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents.actions import at_slots, from_slots, legal_slots
+from agents.actions import ILLEGAL, at_slots, from_slots, legal_slots
 from agents.config import Config
-from agents.network.inference import ILLEGAL, Evaluate, by_player, make_evaluate
+from agents.network.inference import Evaluate, by_player, make_evaluate
 from agents.network.network import Network
 from agents.runtime import keys
 from agents.search import mctx_reference, selection

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.network.inference import ILLEGAL
+from agents.actions import ILLEGAL
 from agents.search.tree import Edges
 from envs.game import Array
 

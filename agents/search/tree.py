@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agents.network.inference import ILLEGAL
+from agents.actions import ILLEGAL
 from agents.runtime import keys
 from agents.search.tree_updates import Form, Put, in_form, one_hot
 from envs.game import Array

@@ -9,9 +9,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents.actions import random_action
+from agents.actions import ILLEGAL, random_action
 from agents.config import Config
-from agents.network.inference import ILLEGAL
 from agents.search import selection
 from agents.search import tree as tree_search
 from agents.search.policies import (

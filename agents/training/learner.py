@@ -10,8 +10,8 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import ILLEGAL
 from agents.network.network import Network
 from agents.runtime import mesh
 from agents.training import proof_targets
