@@ -5,14 +5,27 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from agents.runtime import cli, mesh
 from agents.serve.options import Options
 
-PARTS = {"web": "web.server", "text": "terminal", "gtp": "gtp.protocol"}  # of agents.serve
+
+def interface(name: str) -> Any:
+    """The module of an interface. Only this one is imported: another may need packages that are not installed."""
+    if name == "web":
+        from agents.serve.web import server
+
+        return server
+    if name == "gtp":
+        from agents.serve.gtp import protocol
+
+        return protocol
+    from agents.serve import terminal
+
+    return terminal
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -22,7 +35,7 @@ def main(arguments: Sequence[str]) -> None:
         if options.trees > 1:
             mesh.claim_cores()
         try:
-            ui = importlib.import_module(f"agents.serve.{PARTS[options.ui]}")
+            ui = interface(options.ui)
         except ModuleNotFoundError as missing:
             if missing.name and missing.name.partition(".")[0] in ("agents", "envs"):
                 raise

@@ -1,7 +1,7 @@
 """Codes of actions: the legal ones packed into slots, a random legal one, and the mover's frame.
 
 Games with thousands of codes have few legal ones at a time. Masks, the search tree and records use absolute codes,
-networks and stored policies those of the mover's frame; here is the one place that translates.
+networks and stored policies use those of the mover's frame.
 """
 
 from __future__ import annotations

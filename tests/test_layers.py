@@ -63,6 +63,12 @@ def test_every_file_of_agents_has_its_place_in_the_order():
     assert len(list((ROOT / "agents").glob("*.py"))) <= 3
 
 
+@pytest.mark.parametrize("folder", ["players", "arena", "serve"])
+def test_play_and_matches_know_nothing_of_training(folder):
+    names = {".".join(name.split(".")[:2]) for path in files(f"agents/{folder}") for name in imported(path)}
+    assert not names & {"agents.training", "agents.run"}
+
+
 @pytest.mark.parametrize("path", files("agents"), ids=show_path)
 def test_agents_import_only_packages_above_them(path):
     names = {tuple(name.split(".")) for name in imported(path)}

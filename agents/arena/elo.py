@@ -24,7 +24,7 @@ def fit(
     meetings: list[Meeting], count: int, anchor: int, players: int = 2, more: np.ndarray | None = None
 ) -> np.ndarray:
     """Elo ratings float[count] by maximum likelihood of Bradley and Terry 1952, a draw being half a win of each; player
-    `anchor` has 0. In a game for more `players` a had one seat and b the others, see `arena.elo`.
+    `anchor` has 0. In a game for more `players` a had one seat and b the others, see `match.elo`.
 
     One more opening is added to every match, so that one won to nothing has a finite rating; in it a's mean score is an
     even share, or what `more` float[meetings] says.

@@ -2,7 +2,7 @@
 
 Programs play a few games at once, each with a process of its own. They think side by side, while our own players are
 asked for all games that wait for them together. Guests play one game after the other. Openings, seats and intervals are
-those of `arena`.
+those of `match`.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def play_match(
     timeout: float = TIMEOUT,
     tell: Callable[[int, Lane], None] = lambda done, lane: None,
 ) -> Games:
-    """As `arena.play_match`, between any players; `tell` hears after each game how many are done, and of that game.
+    """As `match.play_match`, between any players; `tell` hears after each game how many are done, and of that game.
 
     With `stop` the pairs that are complete, up to the first that is not, are looked at after each game.
 

@@ -79,7 +79,7 @@ def one_sided(best: Array, players: int) -> Array:
 @functools.lru_cache(maxsize=4)  # compiled once for all matches of a ladder
 def make_decided(game: Game) -> Callable[[Any], Array]:
     """`decided(position) -> bool[]`, whether a short search proves that who is to move wins, or loses; nothing is
-    proved where that would take long, see `prove.within_reach`."""
+    proved where that would take long, see `proof_number.within_reach`."""
     if not proof_number.within_reach(game):
         return lambda state: jnp.bool_(False)
     ask = proof_number.make_asker(game, max(2 * proof_number.LANES, PROOF_MOVES // game.max_legal))

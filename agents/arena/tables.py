@@ -99,7 +99,7 @@ def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
 
 
 def passing_lines(passed: list[dict[str, Any]]) -> list[str]:
-    """When the networks came to be better than each baseline, see `ratings.passed`."""
+    """When the networks came to be better than each baseline, see `elo.passed`."""
     said = []
     for row in passed:
         if row["minutes"] is None:

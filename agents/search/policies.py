@@ -206,7 +206,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
         gets a meaningless result, without NaN.
 
     Raises:
-        ValueError: options that do not go together, see `make_forest` and `mctx_search.make_search`.
+        ValueError: options that do not go together, see `make_forest` and `mctx_reference.make_search`.
     """
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))

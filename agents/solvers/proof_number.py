@@ -84,7 +84,7 @@ class Prover:
 
 
 def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prover:
-    """A prover with room for that many positions; `evaluate` is a network's opinion (see `evaluation.make_evaluate`).
+    """A prover with room for that many positions; `evaluate` is a network's opinion (see `inference.make_evaluate`).
 
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
