@@ -36,6 +36,7 @@ import orbax.checkpoint as ocp
 from jax.sharding import Mesh
 
 import envs
+from agents import config as config_lib
 from agents import hosts, mesh, recipe
 from agents.config import Config
 from agents.iteration import Run
@@ -394,7 +395,7 @@ def about(path: Path) -> dict[str, Any]:
     """What a checkpoint says of itself: `config` (a Config), `iteration` and the counters given to `save`."""
     record = _read(path, "about", ocp.args.JsonRestore())
     try:
-        return {**record, "config": Config(**record["config"])}
+        return {**record, "config": config_lib.read(record["config"])}
     except (TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path} is of another version: {error}") from error
 

@@ -15,6 +15,7 @@ import numpy as np
 
 import envs
 from agents import checkpoint
+from agents import config as config_lib
 from agents.checkpoint import CheckpointError
 from agents.config import Config
 from agents.grow import grow, resize
@@ -53,7 +54,7 @@ def about(path: Path) -> dict[str, Any]:
         return checkpoint.about(path)
     try:
         record = json.loads(str(_read(path)[ABOUT]))
-        return {**record, "config": Config(**record["config"])}
+        return {**record, "config": config_lib.read(record["config"])}
     except (TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"{path / FILE} is damaged or of another version: {error}") from error
 
