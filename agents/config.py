@@ -167,10 +167,13 @@ class Config:
     """Peak, reached after `warmup_updates`. For AdamW take 2e-3."""
     final_learning_rate: float = 0.05
     """Share of the peak that is left at the end of the budget; in between a cosine (Loshchilov and Hutter 2017)."""
-    warmup_updates: int = 100
-    """Updates of linear warm-up: Adam's second moments are unreliable before (Liu et al. 2020)."""
-    weight_decay: float = 1e-4
-    """Decoupled (AdamW), on kernels only."""
+    warmup_positions: int = 12_800
+    """Positions learned during linear warm-up, in 10 updates at least; 0 for none. Adam's second moments are unreliable
+    before (Liu et al. 2020). Positions count each time they are drawn, so the value suits every batch size."""
+    weight_decay: float = 0.05
+    """Decoupled weight decay (Loshchilov and Hutter 2019) of kernels: an update takes away this share times the
+    learning rate. Kernels in front of a normalisation have no natural size. Without decay they grow, and each update
+    turns them by less; Liu et al. 2025 found it crucial for Muon."""
     clip_norm: float = 1.0
     """Largest global norm of a gradient: outcomes are noisy."""
     value_weight: float = 1.0
@@ -194,16 +197,17 @@ class Config:
     """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed, as
     in TD(lambda) (Sutton 1988). All positions of a long game teach the same result: few lessons, which a value head
     learns by heart. On by default in games that may last 200 plies."""
-    average_decay: float = 0.998
-    """Exponential average of the weights per update; the averaged network plays and is saved for play (Polyak and
-    Juditsky 1992; Wu 2019 averages snapshots)."""
+    average_positions: int = 64_000
+    """Learned positions over which the weights are averaged: an update keeps 1 - batch_size / average_positions of the
+    exponential average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages
+    snapshots). 0 for the newest weights."""
 
     # Matches during the run
     rating_games: int = 0
     """Games of a match between the network as it is and as it was at the last match: the sum of the differences is the
     rating that is shown. A multiple of the players, since every opening is played from all seats; 0 for none."""
-    rating_updates: int = 2000
-    """Updates of the network between two such matches."""
+    rating_positions: int = 256_000
+    """Positions that the network learns between two such matches."""
     gate: bool = False
     """Self-play is not by the newest network but by the last one that won its match by `gate_share`, the evaluator of
     Silver et al. 2017."""
@@ -217,7 +221,7 @@ class Config:
     def __post_init__(self):
         positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
         _demand(0 <= self.lesson_share <= 0.9, f"--lesson_share must be from 0 to 0.9, not {self.lesson_share}")
-        for name in (*positive, "replay_capacity", "fast_simulations", "rating_updates", "keep_checkpoints"):
+        for name in (*positive, "replay_capacity", "fast_simulations", "rating_positions", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("iterations", "minutes", "devices", "first_simulations"):
             value = getattr(self, name)
@@ -233,7 +237,7 @@ class Config:
             "full_search_share",
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        counts = ("random_plies", "blocks", "warmup_updates", "seed")
+        counts = ("random_plies", "blocks", "warmup_positions", "average_positions", "seed")
         for name in (
             *counts,
             "weight_decay",
@@ -248,7 +252,7 @@ class Config:
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
         shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out", "restart_share", "surprise_weight")
         shares = (*shares, "full_search_share", "gate_share", "resign_errors")
-        for name in ("final_learning_rate", "average_decay", *shares):
+        for name in ("final_learning_rate", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         few = self.first_simulations or 1
@@ -258,6 +262,20 @@ class Config:
             _demand(here, f"--{name} is no part of --recipe=value_generations")
         mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "ours")
         _demand(mild, "--early_urge is for --search=puct with --search_loop=ours")
+
+
+def read(record: dict[str, Any]) -> Config:
+    """The config of a saved record; options that earlier versions counted in updates are taken over as positions.
+
+    Raises:
+        TypeError: an option is unknown.
+    """
+    record = dict(record)
+    for old in {"warmup_updates", "rating_updates"} & record.keys():
+        record[old.replace("updates", "positions")] = record.pop(old) * record["batch_size"]
+    if "average_decay" in record:
+        record["average_positions"] = round(record["batch_size"] / max(1 - record.pop("average_decay"), 1e-6))
+    return Config(**record)
 
 
 def _demand(condition: bool, message: str) -> None:
@@ -278,7 +296,7 @@ RECIPES: dict[str, dict[str, Any]] = {
         "temperature_plies": 30, "leaf_symmetry": "random", "random_plies": 0, "resign": 1.0, "optimiser": "adamw",
         "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False, "slides": False,
         "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
-        "rating_games": 400, "rating_updates": 1000,
+        "weight_decay": 1e-4, "rating_games": 400, "rating_positions": 2_048_000,
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
@@ -286,14 +304,15 @@ RECIPES: dict[str, dict[str, Any]] = {
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
         "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
         "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
-        "gate": True, "gate_share": 0.6, "gate_decided": True, "rating_games": 20, "rating_updates": 5000,
+        "gate": True, "gate_share": 0.6, "gate_decided": True, "weight_decay": 1e-4,
+        "rating_games": 20, "rating_positions": 160_000,
     },
     # The tic-tac-toe article, see agents/training/value_regression.py.
     "value_generations": {
         "network": "mlp", "channels": 1024, "blocks": 0, "normalisation": "none", "optimiser": "adamw",
         "learning_rate": 1e-4, "final_learning_rate": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,
         "iterations": 17, "minutes": None, "random_plies": 0, "resign": 1.0, "future_weight": 0.0,
-        "rating_games": 2000, "rating_updates": 1,
+        "rating_games": 2000, "rating_positions": 1,
     },
 }  # fmt: skip
 
@@ -329,7 +348,7 @@ def _ours(game: Game, platform: str) -> Config:
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
-        tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "average_decay": 0.995, "minutes": 2.0}
+        tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "average_positions": 102_400, "minutes": 2.0}
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
         return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING)

@@ -157,14 +157,14 @@ def test_a_report_names_wins_draws_and_losses(kind):
 
 
 @pytest.mark.parametrize(
-    ("values", "visits", "first", "value"),
+    ("values", "visits", "searched", "first", "value"),
     [
-        ((0.3, 0.4), (50, 60), "b3", 0.4),  # more than the draw that is sure
-        ((0.3, -0.1), (50, 60), "a3", 0.0),  # less
-        ((0.3, 0.4), (60, 50), "a3", 0.0),  # hardly looked at
+        ((0.3, 0.4), (50, 60), 0.35, "b3", 0.35),  # more than the draw that is sure
+        ((0.3, -0.1), (50, 60), -0.05, "a3", 0.0),  # less
+        ((0.3, 0.4), (60, 50), 0.3, "a3", 0.3),  # hardly looked at
     ],
 )
-def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, first, value):
+def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, searched, first, value):
     """Of three moves the first is a proven draw and the third a proven loss, whatever their mean values were."""
     edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
     tree = SimpleNamespace(
@@ -172,7 +172,8 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, first, val
         low=edges(0, -1, -1, rest=-1), high=edges(0, 1, -1, rest=-1), child=edges(-1, -1, -1).astype(int),
         mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
     )  # fmt: skip
-    said = look(envs.make("tictactoe"), tree, edges(0, 0, 0)[:, 0], np.arange(9)[None], most=9)
+    searched = np.array([[searched, -searched]])
+    said = look(envs.make("tictactoe"), tree, edges(0, 0, 0)[:, 0], searched, np.arange(9)[None], most=9)
     assert [move["action"] for move in said["moves"]] == [first, {"a3": "b3", "b3": "a3"}[first], "c3"]
     assert (said["value"], said["proven"]) == (value, None)
     assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
@@ -187,7 +188,9 @@ def test_between_moves_visited_as_often_the_improved_policy_decides(visits, orde
         child=edges(-1, -1, -1).astype(int), mover=np.zeros((1, 1), int), visits=np.full((1, 1), 73),
         values=np.zeros((1, 1, 2)), low=None, high=None,
     )  # fmt: skip
-    said = look(envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.arange(9)[None], most=9)
+    said = look(
+        envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9
+    )
     assert [move["action"] for move in said["moves"]] == order
 
 

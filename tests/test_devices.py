@@ -53,7 +53,7 @@ def test_a_checkpoint_of_eight_devices_goes_on_on_any_number(on_devices):
 SMALL = [
     "--env=tictactoe", "--num_envs=16", "--plies_per_iteration=4", "--num_simulations=4", "--channels=16", "--blocks=1",
     "--replay_capacity=400", "--batch_size=32", "--checkpoint_minutes=0.01", "--no_preflight",
-    "--rating_games=8", "--rating_updates=1",
+    "--rating_games=8", "--rating_positions=1",
 ]  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import optax
 import pytest
 
 import envs
+from agents import config as config_lib
 from agents.actions import random_action
 from agents.config import Config, preset
 from agents.network.network import along_lines, highest, make_network
@@ -24,7 +25,7 @@ from envs import foq
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
-    replay_capacity=400, batch_size=32, warmup_updates=2,
+    replay_capacity=400, batch_size=32, warmup_positions=0,
 )  # fmt: skip
 ONE = mesh.make_mesh(16, 32, 1)
 
@@ -325,12 +326,45 @@ def test_every_row_is_drawn_as_often_as_asked():
 
 
 def test_learning_rate_by_hand():
-    config = Config(learning_rate=1.0, warmup_updates=10, final_learning_rate=0.1)
+    config = Config(learning_rate=1.0, batch_size=100, warmup_positions=2000, final_learning_rate=0.1)
     rate = lambda updates, progress: float(learner.learning_rate(config, jnp.int32(updates), jnp.float32(progress)))
-    assert rate(0, 0.0) == pytest.approx(0.1)
-    assert rate(9, 0.0) == pytest.approx(1.0)
+    assert rate(0, 0.0) == pytest.approx(1 / 20)
+    assert rate(9, 0.0) == pytest.approx(1 / 2)
+    assert rate(19, 0.0) == pytest.approx(1.0)
     assert rate(99, 0.5) == pytest.approx(0.55)
     assert rate(99, 1.0) == pytest.approx(0.1)
+
+
+def test_the_average_looks_back_over_positions_whatever_the_batch():
+    """Of weights that change once, 1 / e is left in the average after `average_positions` more positions."""
+    for batch in (64, 512):
+        config = Config(batch_size=batch, average_positions=64_000)
+        keeps = [float(learner.average_decay(config, jnp.int32(100_000 + u))) for u in range(64_000 // batch)]
+        assert np.prod(keeps) == pytest.approx(np.exp(-1), rel=0.01)
+    assert float(learner.average_decay(Config(), jnp.int32(10))) == pytest.approx(11 / 20)
+    assert float(learner.average_decay(Config(average_positions=0), jnp.int32(10))) == 0
+
+
+@pytest.mark.parametrize("kind", ["muon", "adamw"])
+def test_kernels_decay_and_nothing_else_does(kind):
+    """Without a gradient an update takes away `weight_decay` of each kernel, at a rate of 1."""
+    params = {"conv": jnp.ones((3, 3, 32, 16)), "scale": jnp.ones(16), "head": jnp.ones((16, 1))}
+    optimiser = learner.make_optimiser(Config(optimiser=kind, weight_decay=0.05))
+    nothing = jax.tree.map(jnp.zeros_like, params)
+    steps = jax.device_get(optimiser.update(nothing, optimiser.init(params), params)[0])
+    np.testing.assert_allclose(steps["conv"], -0.05, rtol=1e-6)
+    np.testing.assert_allclose(steps["head"], -0.05, rtol=1e-6)
+    np.testing.assert_array_equal(steps["scale"], 0)
+
+
+def test_options_of_earlier_versions_count_positions_now():
+    saved = dataclasses.asdict(Config(batch_size=256))
+    for name in ("warmup_positions", "average_positions", "rating_positions"):
+        del saved[name]
+    read = config_lib.read({**saved, "warmup_updates": 100, "average_decay": 0.998, "rating_updates": 2000})
+    assert (read.warmup_positions, read.average_positions, read.rating_positions) == (25_600, 128_000, 512_000)
+    with pytest.raises(TypeError, match="unheard_of"):
+        config_lib.read({**saved, "unheard_of": 1})
 
 
 KINDS = [(network, kind, False) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]

@@ -14,13 +14,13 @@ from agents.run.resume import load_run, save
 from agents.runtime import mesh
 from agents.solvers import proof_number, retrograde
 from agents.storage import checkpoint
-from agents.training import proof_targets, replay
+from agents.training import learner, proof_targets, replay
 from agents.training.iteration import make_iteration, run_specs, start_run
 from envs import saved
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
-    replay_capacity=400, batch_size=32, warmup_updates=2, lesson_share=0.25, lesson_positions=8192,
+    replay_capacity=400, batch_size=32, warmup_positions=0, lesson_share=0.25, lesson_positions=8192,
     future_weight=1.0, reply_weight=1.0,
 )  # fmt: skip
 
@@ -148,6 +148,26 @@ def test_batches_hold_lessons_where_there_are_some(parts):
         assert all(legal[code] for code in of_lessons.actions[i] if code >= 0)
     assert of_lessons.policy.sum(-1).round(5).tolist() == np.asarray(run.lessons.right[0, :8].any(-1), float).tolist()
     assert (of_lessons.future == -1).all() and (of_lessons.reply == 0).all()
+
+
+def test_statistics_are_those_of_self_play():
+    """A quarter of the batch are proved positions: they are normalised by the other rows and change no statistics."""
+    game, config = envs.make("tictactoe"), dataclasses.replace(SMALL, normalisation="batch")
+    net = make_network(game, config)
+    weights = net.init(jax.random.key(0))
+    planes = jax.random.normal(jax.random.key(1), (32, *jax.eval_shape(lambda: game.observe(game.init())).shape))
+    actions = jnp.zeros((32, 9), jnp.int32)
+
+    def statistics(planes):
+        batch = replay.Batch(planes, actions, jnp.ones((32, 9)) / 9, jnp.zeros(32))
+        return jax.tree.leaves(learner.loss(net, weights, batch, config)[1][1]["batch_stats"])
+
+    plain = statistics(planes)
+    assert all(np.array_equal(x, y) for x, y in zip(plain, statistics(planes.at[24:].add(7.0)), strict=True))
+    changed = [np.array_equal(x, y) for x, y in zip(plain, statistics(planes.at[:24].add(7.0)), strict=True)]
+    assert not all(changed)
+    alone = net.train(weights, planes[:24], None)[1]["batch_stats"]
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), plain, jax.tree.leaves(alone))
 
 
 def test_each_lesson_is_drawn_as_often_as_a_row(parts):

@@ -20,7 +20,7 @@ from envs import evopawness
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
-    replay_capacity=400, batch_size=32, warmup_updates=2,
+    replay_capacity=400, batch_size=32, warmup_positions=0,
 )  # fmt: skip
 GAME = envs.make("tictactoe")
 
@@ -287,8 +287,8 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     _, first = rate(run, gating.Rating())
     assert (first.elo, first.taken) == (pytest.approx(400 * np.log10(3)), 1)
     assert rate(run, first)[1].taken == 1
-    assert gating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=70), run, gating.Rating())
-    assert not gating.due(dataclasses.replace(SMALL, rating_games=2, rating_updates=71), run, gating.Rating())
+    assert gating.due(dataclasses.replace(SMALL, rating_games=2, rating_positions=70 * 32), run, gating.Rating())
+    assert not gating.due(dataclasses.replace(SMALL, rating_games=2, rating_positions=71 * 32), run, gating.Rating())
 
 
 def test_recipes_are_those_of_the_articles():
@@ -296,7 +296,7 @@ def test_recipes_are_those_of_the_articles():
         alphazero = preset(envs.make(game), "cpu", "alphazero")
         assert (alphazero.search, alphazero.dirichlet_fraction, alphazero.temperature_plies) == ("puct", 0.25, 30)
         assert (alphazero.leaf_symmetry, alphazero.batch_size, alphazero.rating_games) == ("random", 2048, 400)
-        assert (alphazero.gate, alphazero.gate_share, alphazero.rating_updates) == (True, 0.55, 1000)
+        assert (alphazero.gate, alphazero.gate_share, alphazero.rating_positions) == (True, 0.55, 1000 * 2048)
         assert alphazero.replay_capacity == 500_000
     theirs = preset(envs.make("evopawness"), "cpu", "evopawness")
     assert (theirs.blocks, theirs.num_simulations, theirs.c_puct, theirs.batch_size) == (4, 25, 1.0, 32)

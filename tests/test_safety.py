@@ -44,7 +44,7 @@ from agents.training.iteration import make_iteration, run_specs, start_run
 ROOT = pathlib.Path(__file__).parents[1]
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=4, network="mlp", channels=16, blocks=1,
-    replay_capacity=400, batch_size=32, warmup_updates=2, optimiser="adamw",
+    replay_capacity=400, batch_size=32, warmup_positions=64, optimiser="adamw",
 )  # fmt: skip
 TINY = [
     "--env=tictactoe",
@@ -581,7 +581,7 @@ def test_sigterm_while_compiling(tmp_path):
     assert checkpoint.find(tmp_path / "run", "resume").name == str(len(metrics(tmp_path / "run")))
 
 
-RATED = [*TINY[:-1], "--rating_games=4", "--rating_updates=1", "--gate", "--gate_share=0.01", "--iterations=4"]
+RATED = [*TINY[:-1], "--rating_games=4", "--rating_positions=1", "--gate", "--gate_share=0.01", "--iterations=4"]
 
 
 def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeypatch):
@@ -649,7 +649,7 @@ def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeyp
 )
 def test_a_run_that_diverges_stops_with_a_diagnosis(tmp_path, option, words):
     """Steps that leave weights finite, but not what the network makes of them; and a loss beyond float32's range."""
-    program = Program(tmp_path, *TINY, FOREVER, "--out=run", option, "--warmup_updates=0")
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run", option, "--warmup_positions=0")
     assert program.process.wait(600) == 2, program.said()
     last = program.said().splitlines()[-1]
     assert last.startswith("error: ") and words in last and "run/diagnosis.json" in last

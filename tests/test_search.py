@@ -23,11 +23,13 @@ from toys import (
 )  # fmt: skip
 
 import envs
+from agents.actions import ILLEGAL
 from agents.config import Config
 from agents.network.inference import make_evaluate
 from agents.search import tree as tree_search
 from agents.search.policies import make_search
-from agents.search.selection import halving_table
+from agents.search.selection import completed_q, completed_values, contenders, halving_table, searched_value
+from agents.search.tree import Edges
 
 
 def boards(*pictures):
@@ -199,8 +201,30 @@ def test_gumbel_by_hand():
     assert found.visits[0].tolist() == [0] * 7 + [2, 2]
     assert found.qvalues[0, 7:].tolist() == [0, 1]
     assert found.policy[0, 8] == pytest.approx(1 / (1 + np.exp(-5.2)), abs=1e-6)
-    assert found.value[0] == pytest.approx(2 / 5)
-    assert found.values[0].tolist() == pytest.approx([-2 / 5, 2 / 5])
+    # The win is worth 1 and the draw 0, so the value is the policy's share of the win; the mean over visits is 2 / 5.
+    win = 1 / (1 + np.exp(-5.2))
+    assert found.value[0] == pytest.approx(win)
+    assert found.values[0].tolist() == pytest.approx([-win, win])
+
+
+def test_a_refuted_move_does_not_count_in_the_values_of_the_others():
+    """Of four legal edges the second is proven to lose and the fourth has no visit. The mixed value takes the raw value
+    0.2 once and the mean of the other visited edges, 0.6 and 0.0 with equal priors, for each of their 5 visits."""
+    edges = Edges(
+        logits=jnp.array([[0.0, 0.0, 0.0, 0.0, ILLEGAL]]), visits=jnp.array([[3, 4, 2, 0, 0]]),
+        q=jnp.array([[0.6, -0.5, 0.0, 0.0, 0.0]]), value=jnp.zeros(1), raw=jnp.array([0.2]), total=jnp.array([10]),
+        low=jnp.array([[0, -1, -1, -1, -1]]), high=jnp.array([[1, -1, 1, 1, -1]]),
+    )  # fmt: skip
+    mixed = (0.2 + 5 * 0.3) / 6
+    completed = [[0.6, mixed, 0.0, mixed, mixed]]
+    np.testing.assert_allclose(completed_q(contenders(edges)), completed, rtol=1e-6)
+    # The range is that of the moves that are left, from 0 to 0.6, not from -0.5; the most visited of all has 4 visits.
+    spread = completed_values(contenders(edges), value_scale=0.1, visit_offset=50, rescale=True)
+    np.testing.assert_allclose(spread, 5.4 * np.array(completed) / 0.6, rtol=1e-5)
+    policy = jnp.array([[0.5, 0.0, 0.25, 0.25, 0.0]])
+    assert searched_value(edges, policy)[0] == pytest.approx(0.5 * 0.6 + 0.25 * mixed)
+    # The first edge is sure of a draw at least.
+    assert searched_value(edges._replace(raw=jnp.array([-30.0])), policy)[0] == 0
 
 
 def test_puct_by_hand():
@@ -211,7 +235,7 @@ def test_puct_by_hand():
         config = Config(num_simulations=simulations, **options)
         found = choose(envs.make("tictactoe"), blank_network(9), config, boards(TWO_MOVES))
         assert found.visits[0, 7:].tolist() == visits
-        assert found.value[0] == pytest.approx(visits[1] / (simulations + 1))
+        assert found.value[0] == pytest.approx(visits[1] / simulations)  # the policy is the share of the visits
 
 
 def test_a_bandit_by_hand():
@@ -223,8 +247,9 @@ def test_a_bandit_by_hand():
     assert found.visits[0].tolist() == [1, 3, 1, 3]
     np.testing.assert_allclose(found.qvalues[0], worth, atol=1e-6)
     assert found.action[0] == 3
-    # The root's own estimate, 0, counts as one visit.
-    assert found.value[0] == pytest.approx((-0.5 + 3 * 0.3 - 0.2 + 3 * 0.9) / 9)
+    # Values spread over [0, 1] weigh (50 + 3) * 0.1 in the improved policy.
+    policy = np.exp(5.3 * (np.asarray(worth) + 0.5) / 1.4)
+    assert found.value[0] == pytest.approx((policy * np.asarray(worth)).sum() / policy.sum())
 
 
 def test_a_bandit_with_puct():

@@ -43,10 +43,10 @@ class Network:
     apply: Callable[[Any, Array], tuple[Array, Array]]
     """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover, or
     with more than two players float32[B, n] by seat from the mover on."""
-    train: Callable[[Any, Array, str | None], tuple[Heads, Any]]
-    """The same for learning, with the heads of auxiliary losses. Also gives the weights with new running statistics,
-    where the network has some. The last argument is the axis over whose devices the batch is divided evenly, None where
-    it is whole."""
+    train: Callable[..., tuple[Heads, Any]]
+    """(weights, planes, axis, counted=None) -> the same for learning, with the heads of auxiliary losses. Also gives
+    the weights with new running statistics, where the network has some. The batch is divided evenly over the devices of
+    `axis`, or whole where that is None; `counted` bool[B] are the rows whose statistics count, None for all."""
 
 
 ROWS = 64  # that a CPU takes through all layers at a time: beyond, what lies between them does not fit its caches
@@ -67,17 +67,20 @@ class Conv(nn.Module):
 
 class Norm(nn.Module):
     """Normalisation of the given kind; `none` is a learnt scale and shift per channel. With `train` statistics are
-    those of the batch, over the devices of `axis` if there is one."""
+    those of the `counted` rows of the batch, over the devices of `axis` if there is one."""
 
     kind: str
     train: bool
     axis: str | None
+    counted: Array | None
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
         if self.kind == "batch":
             known = not self.train
-            return nn.BatchNorm(use_running_average=known, momentum=0.95, dtype=x.dtype, axis_name=self.axis)(x)
+            mask = None if self.counted is None else self.counted.reshape(-1, *[1] * (x.ndim - 1))
+            norm = nn.BatchNorm(use_running_average=known, momentum=0.95, dtype=x.dtype, axis_name=self.axis)
+            return norm(x, mask=mask)
         if self.kind == "layer":
             return nn.LayerNorm(dtype=x.dtype)(x)
         scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
@@ -231,9 +234,9 @@ class PolicyValue(nn.Module):
     axis: str | None
 
     @nn.compact
-    def __call__(self, planes: Array) -> Heads:
+    def __call__(self, planes: Array, counted: Array | None = None) -> Heads:
         c, dtype = self.config, jnp.dtype(self.config.dtype)
-        norm = functools.partial(Norm, c.normalisation, self.train, self.axis)
+        norm = functools.partial(Norm, c.normalisation, self.train, self.axis, counted)
         layer: Callable[..., nn.Module]
         x = planes.astype(dtype)
         if c.network == "mlp":
@@ -305,8 +308,8 @@ def make_network(game: Game, config: Config) -> Network:
         return module(False).init(key, jnp.zeros((1, *shape)))
 
     @functools.partial(jax.jit, static_argnums=2)
-    def train(weights, planes, axis):
-        output, changed = module(True, axis).apply(weights, planes, mutable=["batch_stats"])
+    def train(weights, planes, axis, counted=None):
+        output, changed = module(True, axis).apply(weights, planes, counted, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
     @jax.jit

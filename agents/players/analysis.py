@@ -40,7 +40,8 @@ class Analyst:
     follow: Callable[[Tree, Array], Tree]
     """(trees, action) -> what is known of the position after it; trees where it was never tried are empty."""
     policy: Callable[[Tree], Array]
-    """See `search.Forest`, as `codes` and `states`."""
+    """See `search.Forest`, as `values`, `codes` and `states`."""
+    values: Callable[[Tree], Array]
     codes: Callable[[Tree], Array]
     states: Callable[[Tree], Any]
 
@@ -95,6 +96,7 @@ def from_forest(
         think=compiled(think, everywhere, everywhere, divided, donate_argnums=2),
         follow=compiled(follow, divided, everywhere),
         policy=compiled(forest.policy, divided),
+        values=compiled(forest.values, divided),
         codes=forest.codes,
         states=forest.states,
     )
@@ -151,23 +153,25 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
     """What the trees say of their position, JSON-ready.
 
     Returns:
-        `value` of the best move for the mover (with more than two players of all moves, by visits), `values` for every
-        player, `simulations` of all trees, `proven` (`win`, `draw`,
-        `loss` for the mover, or None), and `moves`, the best first, `most` of them: `action`, `visits`,
-        `value`, `prior`, `proven` and `line`, the moves that the first tree expects from it on.
+        `value` for the mover (`selection.searched_value`), `values` for every player, `simulations` of all trees,
+        `proven` (`win`, `draw`, `loss` for the mover, or None), and `moves`, the best first, `most` of them: `action`,
+        `visits`, `value`, `prior`, `proven` and `line`, the moves that the first tree expects from it on.
     """
-    host, policy = jax.device_get((tree, analyst.policy(tree)))
-    return look(analyst.game, host, policy, np.asarray(analyst.codes(tree)), most)
+    host, policy, values = jax.device_get((tree, analyst.policy(tree), analyst.values(tree)))
+    return look(analyst.game, host, policy, values, np.asarray(analyst.codes(tree)), most)
 
 
-def look(game: Game, host: Tree, policy: np.ndarray, codes: np.ndarray, most: int) -> dict[str, Any]:
-    """`report` of trees on the host with their improved policies and the codes of their edges, see `search.Forest`."""
+def look(
+    game: Game, host: Tree, policy: np.ndarray, values: np.ndarray, codes: np.ndarray, most: int
+) -> dict[str, Any]:
+    """`report` of trees on the host with their improved policies, their searched values and the codes of their edges,
+    see `search.Forest`."""
     codes = np.broadcast_to(codes, host.logits.shape)[0]
     edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
     at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
     visits = at_root(host.edge_visits)
     q = (at_root(host.q) * visits).sum(0) / np.maximum(visits.sum(0), 1)
-    mover, means = int(host.mover[0, ROOT]), np.average(host.values[:, ROOT], axis=0, weights=host.visits[:, ROOT])
+    mover, means = int(host.mover[0, ROOT]), values.mean(0, dtype=np.float64)
     low, high = np.full(len(edges), -np.inf), np.full(len(edges), np.inf)
     if host.low is not None:  # what one tree has proven holds in all
         low, high = at_root(host.low).max(0), at_root(host.high).min(0)
@@ -184,8 +188,6 @@ def look(game: Game, host: Tree, policy: np.ndarray, codes: np.ndarray, most: in
     name = lambda code: game.action_name(int(code))
     value = np.clip(means[mover], best, limit)
     if game.num_players == 2:
-        # Gumbel search looks at bad moves as often as at good ones at first: the mean over all would be too low.
-        value = np.clip(q[order[0]], low[order[0]], high[order[0]]) if visits[:, order[:1]].any() else value
         means = np.where(np.arange(2) == mover, value, -value)
     return {
         "value": round(float(value), 4),

@@ -90,7 +90,8 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
 
 def due(config: Config, run: Run, rating: Rating) -> bool:
     """Whether it is time for a match."""
-    return config.rating_games > 0 and int(run.learning.updates) - rating.updates >= config.rating_updates
+    learned = (int(run.learning.updates) - rating.updates) * config.batch_size
+    return config.rating_games > 0 and learned >= config.rating_positions
 
 
 def copied(tree: Any) -> Any:

@@ -28,6 +28,9 @@ ITERATIONS = 40
 DEMANDED = 0.8  # of values and of moves; wrong signs leave less than half of one of them, see tests/test_safety.py
 
 
+BATCH = 64
+
+
 class PreflightError(ValueError):
     """The toy game was not learnt; the message is for people."""
 
@@ -56,9 +59,9 @@ def toy_config(config: Config) -> Config:
         blocks=min(config.blocks, 1),
         replay_capacity=2048,
         replay_ratio=4.0,
-        batch_size=64,
-        warmup_updates=min(config.warmup_updates, 20),
-        average_decay=min(config.average_decay, 0.95),
+        batch_size=BATCH,
+        warmup_positions=min(config.warmup_positions, 20 * BATCH),
+        average_positions=min(config.average_positions, 20 * BATCH),
         rating_games=0,
         gate=False,
         early_urge=0.0,  # the toy game calls nothing urgent

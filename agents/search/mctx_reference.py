@@ -11,9 +11,10 @@ import mctx as untyped_mctx
 
 from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import Evaluate
+from agents.network.inference import Evaluate, by_player
+from agents.runtime import keys
 from agents.search import selection
-from agents.search.tree import SearchResult
+from agents.search.tree import Edges, SearchResult
 from envs.game import Array, Game
 
 # mctx's records are made by a decorator that type checkers cannot follow.
@@ -62,11 +63,11 @@ def make_search(
         raise ValueError(f"--search_loop=mctx: it has no --tree_writes={config.tree_writes}")
     if config.search == "puct" and not config.rescale_values:
         raise ValueError("--search_loop=mctx: its PUCT has no --no_rescale_values")
-    recurrent, players = make_recurrent(game, evaluate), jnp.arange(2)
+    recurrent = make_recurrent(game, evaluate)
 
     def search(weights: Any, key: Array, states: Any, plies: Array):
         key = key if key.ndim == 0 else key[0]  # mctx draws for the whole batch at once
-        logits, values = evaluate_root(weights, jax.random.fold_in(key, config.num_simulations), states)
+        logits, values = evaluate_root(weights, jax.random.fold_in(key, keys.APART), states)
         legal = jax.vmap(game.mask)(states)
         value = jnp.where(legal.any(-1), of_mover(game, states, values), 0.0)
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
@@ -89,18 +90,21 @@ def make_search(
                 dirichlet_fraction=config.dirichlet_fraction if explore else 0.0,
                 dirichlet_alpha=config.dirichlet_alpha, pb_c_init=config.c_puct, temperature=1.0,
             )  # fmt: skip
-            visits = jnp.where(legal, jnp.log(jnp.maximum(output.action_weights, 1e-12)), ILLEGAL)
+            shares = jnp.where(legal, jnp.log(jnp.maximum(output.action_weights, 1e-12)), ILLEGAL)
             early = explore & (plies < config.temperature_plies)
-            action = jnp.where(early, jax.random.categorical(action_key, visits), visits.argmax(-1)).astype(jnp.int32)
+            action = jnp.where(early, jax.random.categorical(action_key, shares), shares.argmax(-1)).astype(jnp.int32)
         tree, summary = output.search_tree, output.search_tree.summary()
+        policy, visits = jnp.where(legal, output.action_weights, 0), jnp.where(legal, tree.children_visits[:, 0], 0)
+        edges = Edges(logits, visits, summary.qvalues, summary.value, value, tree.node_visits[:, 0], None, None)
+        searched = selection.searched_value(edges, policy)
         return SearchResult(
             action=action,
-            policy=jnp.where(legal, output.action_weights, 0),
-            surprise=selection.divergence(jnp.where(legal, output.action_weights, 0), logits),
-            value=summary.value,
-            values=jnp.where(players == jax.vmap(game.player)(states)[:, None], 1, -1) * summary.value[:, None],
+            policy=policy,
+            surprise=selection.divergence(policy, logits),
+            value=searched,
+            values=by_player(searched, jax.vmap(game.player)(states), 2),
             raw_value=value,
-            visits=jnp.where(legal, tree.children_visits[:, 0], 0),
+            visits=visits,
             qvalues=jnp.where(legal, summary.qvalues, 0),
             depth=tree.node_visits[:, 1:].sum(-1) / config.num_simulations,
         )

@@ -114,6 +114,8 @@ class Forest:
     after `num_simulations` more simulations; `explore` is one bool, or bool[B] where trees differ."""
     policy: Callable[[Tree], Array]
     """The improved policy of trees that have grown, float32[B, K]."""
+    values: Callable[[Tree], Array]
+    """Searched values of the roots for every player, float32[B, n], see `searched_values`."""
     codes: Callable[[Tree], Array]
     """Action codes of all edges, int32[B, C, K] or to be broadcast to it; -1 in an empty slot."""
     states: Callable[[Tree], Any]
@@ -188,7 +190,10 @@ def make_trees(
     def states(tree: Tree) -> Any:
         return tree.states if num_slots is None else tree.states[0]
 
-    return Forest(plant, think, policy, codes, states)
+    def values(tree: Tree) -> Array:
+        return searched_values(tree, policy(tree))
+
+    return Forest(plant, think, policy, values, codes, states)
 
 
 def make_search(game: Game, net: Network, config: Config, *, explore: bool = False):
@@ -220,15 +225,13 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
         codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], edges.logits.shape)
         dense = codes.shape == legal.shape
         wide = lambda x: jnp.where(legal, x, 0) if dense else from_slots(x, legal)
-        value = selection.proven_value(edges)
-        # What is proven is for two players, whose values are opposite.
-        by_proof = lambda: by_player(value, tree.mover[:, ROOT].astype(jnp.int32), 2)
+        values = searched_values(tree, policy)
         return SearchResult(
             action=jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0],
             policy=wide(policy),
             surprise=selection.divergence(policy, edges.logits),
-            value=value,
-            values=tree.values[:, ROOT] if edges.low is None else by_proof(),
+            value=tree_search.for_mover(values, tree.mover[:, ROOT]),
+            values=values,
             raw_value=edges.raw,
             visits=wide(edges.visits),
             qvalues=wide(edges.q),
@@ -241,6 +244,16 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
 
 def root_edges(tree: Tree) -> Edges:
     return edges_of(tree, lanes_of(tree), ROOT)
+
+
+def searched_values(tree: Tree, policy: Array) -> Array:
+    """`selection.searched_value` of the roots for every player, float32[B, n], given their improved policy [B, K]."""
+    edges, players = root_edges(tree), tree.values.shape[-1]
+    if players == 2:
+        return by_player(selection.searched_value(edges, policy), tree.mover[:, ROOT].astype(jnp.int32), players)
+    behind = tree.values[lanes_of(tree)[:, None], jnp.maximum(tree.child[:, ROOT].astype(jnp.int32), ROOT)]
+    of_player = lambda q, raw: selection.searched_value(edges._replace(q=q, raw=raw), policy)
+    return jax.vmap(of_player, (-1, -1), -1)(behind, tree.raw[:, ROOT])
 
 
 def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array):

@@ -61,28 +61,39 @@ def prefer_proven(edges: Edges, chosen: Array) -> Array:
     return jnp.where((least > -1) & ((least == most) | (worth < least)), proven, chosen)
 
 
-def proven_value(edges: Edges) -> Array:
-    """Mean value of each node for its mover, within what is proven; float32[M]."""
+def completed_q(edges: Edges) -> Array:
+    """Values of all edges for the mover, float32[M, K]. An edge without a visit, and one that is proven to be worse
+    than another, gets the mixed value of the node: its raw value and the values of the other visited edges, weighted
+    by their priors (Danihelka et al. 2022, "Policy improvement by planning with Gumbel", appendix D)."""
+    counted = (edges.visits > 0) & legal(edges)
+    total = jnp.where(counted, edges.visits, 0).sum(-1)
+    prior = jnp.maximum(jax.nn.softmax(edges.logits), jnp.finfo(jnp.float32).tiny)
+    seen = jnp.where(counted, prior, 0.0)
+    mean = (seen * edges.q).sum(-1) / jnp.where(total > 0, seen.sum(-1), 1.0)
+    mixed = (edges.raw + total * mean) / (total + 1)
+    return jnp.where(counted, edges.q, mixed[:, None])
+
+
+def searched_value(edges: Edges, policy: Array) -> Array:
+    """Value of each node for its mover after a search, within what is proven; float32[M].
+
+    It is the mean of the completed values under the improved policy [M, K] (Danihelka et al. 2022, section 4). The mean
+    over all visits is no estimate of the node: sequential halving spends half of the visits on moves that are tried
+    evenly, most of them bad.
+    """
+    value = (policy * completed_q(contenders(edges))).sum(-1)
     if edges.low is None or edges.high is None:
-        return edges.value
-    return jnp.clip(edges.value, edges.low.max(-1), edges.high.max(-1))
+        return value
+    return jnp.clip(value, edges.low.max(-1), edges.high.max(-1))
 
 
 def completed_values(edges: Edges, value_scale: float, visit_offset: float, rescale: bool) -> Array:
     """What the values of all edges add to their logits, float32[M, K].
 
-    An edge without a visit has the mixed value of the node: its raw value and the values of the visited edges, weighed
-    by their priors (Danihelka et al. 2022, "Policy improvement by planning with Gumbel", appendix D). With `rescale`
-    the values are spread over [0, 1] before they are weighed by `value_scale` and visits (section 3.4, appendix F).
+    With `rescale` the `completed_q` are spread over [0, 1] before they are weighted by `value_scale` and visits
+    (Danihelka et al. 2022, section 3.4, appendix F).
     """
-    visited = edges.visits > 0
-    total = edges.visits.sum(-1)
-    prior = jnp.maximum(jax.nn.softmax(edges.logits), jnp.finfo(jnp.float32).tiny)
-    seen = jnp.where(visited, prior, 0.0)
-    share = jnp.where(total > 0, seen.sum(-1), 1.0)
-    mean = (seen * edges.q).sum(-1) / share
-    mixed = (edges.raw + total * mean) / (total + 1)
-    values = jnp.where(visited, edges.q, mixed[:, None])
+    values = completed_q(edges)
     if rescale:
         low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
         values = (values - low) / jnp.maximum(high - low, 1e-8)

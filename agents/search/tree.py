@@ -58,7 +58,7 @@ class Tree(NamedTuple):
     over: Array  # bool[B, C]
     parent: Array  # int32[B, C], -1 at the root
     edge: Array  # int32[B, C], the parent's edge that leads here, -1 at the root
-    raw: Array  # float32[B, C], estimate for the mover when the node was met
+    raw: Array  # float32[B, C, n], evaluation of the position for every player when it was reached
     values: Array  # float32[B, C, n], mean for every player
     visits: Array  # int32[B, C]
     choice: Array  # int32[B, C], the edge that the selection takes next; unused at the root
@@ -76,7 +76,7 @@ class SearchResult(NamedTuple):
     action: Array  # int32[B], the move to play
     policy: Array  # float32[B, A], improved policy, 0 on illegal actions
     surprise: Array  # float32[B], Kullback-Leibler divergence of that policy from the network's, nats
-    value: Array  # float32[B], searched value for the mover
+    value: Array  # float32[B], searched value for the mover, see `selection.searched_value`
     values: Array  # float32[B, n], the same for every player
     raw_value: Array  # float32[B], the network's own value
     visits: Array  # int32[B, A], visits of the root's actions
@@ -141,7 +141,7 @@ def plant(root: Leaf, states: Any, room: int, proofs: bool = False) -> Tree:
         over=first(root.over),
         parent=none,
         edge=none,
-        raw=first(for_mover(root.values, root.mover)),
+        raw=first(root.values),
         values=first(root.values),
         visits=first(jnp.ones(batch, jnp.int32)),
         choice=jnp.zeros((batch, room), jnp.int32),
@@ -228,10 +228,10 @@ def for_mover(values: Array, mover: Array) -> Array:
 def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
     """What a selection needs of nodes `node` in the trees `lane`."""
     at = lambda x: x[lane, node]
-    value = for_mover(at(tree.values), at(tree.mover))
+    value, raw = (for_mover(at(x), at(tree.mover)) for x in (tree.values, tree.raw))
     visits = at(tree.edge_visits).astype(jnp.int32)
     bounds = (None, None) if tree.low is None or tree.high is None else (at(tree.low), at(tree.high))
-    return Edges(at(tree.logits), visits, at(tree.q), value, at(tree.raw), at(tree.visits), *bounds)
+    return Edges(at(tree.logits), visits, at(tree.q), value, raw, at(tree.visits), *bounds)
 
 
 class Path(NamedTuple):
@@ -282,7 +282,7 @@ def grow(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tre
         over=at_node(tree.over, leaf.over),
         parent=at_node(tree.parent, path.node),
         edge=at_node(tree.edge, path.edge),
-        raw=at_node(tree.raw, for_mover(leaf.values, leaf.mover)),
+        raw=at_node(tree.raw, leaf.values),
         logits=at_node(tree.logits, leaf.logits),
         child=put(tree.child, (lanes, path.node, path.edge), node.astype(tree.child.dtype)),
         high=None if tree.high is None else at_node(tree.high, upper_bounds(leaf)),

@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
+from agents import config as config_lib
 from agents.config import Config
 from agents.runtime import processes
 
@@ -395,7 +396,7 @@ def about(path: Path) -> dict[str, Any]:
     """What a checkpoint says of itself: `config` (a Config), `iteration` and the counters given to `save`."""
     record = _read(path, "about", ocp.args.JsonRestore())
     try:
-        return {**record, "config": Config(**record["config"])}
+        return {**record, "config": config_lib.read(record["config"])}
     except (TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"checkpoint {path} is of another version: {error}") from error
 

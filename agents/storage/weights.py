@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 import envs
+from agents import config as config_lib
 from agents.config import Config
 from agents.network.network import make_network
 from agents.storage import checkpoint
@@ -50,7 +51,7 @@ def about(path: Path) -> dict[str, Any]:
         return checkpoint.about(path)
     try:
         record = json.loads(str(_read(path)[ABOUT]))
-        return {**record, "config": Config(**record["config"])}
+        return {**record, "config": config_lib.read(record["config"])}
     except (TypeError, KeyError, ValueError) as error:
         raise CheckpointError(f"{path / FILE} is damaged or of another version: {error}") from error
 

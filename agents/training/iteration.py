@@ -136,8 +136,8 @@ def keys_of(run: Run) -> Keys:
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
     play, full, draw = jax.random.split(key, 3)
     of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
-    of_device = jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES))
-    return Keys(of_lanes, full, of_device, jax.random.fold_in(of_device, mesh.SHARED))
+    draw, teach = jax.random.split(jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)))
+    return Keys(of_lanes, full, draw, teach)
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):

@@ -49,8 +49,11 @@ def loss(
     """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
     `future_weight` also the cross entropy of who makes each move in the rest of the game, or owns its cell in the end,
     where that is known, and with `reply_weight` that of the next move. The network normalises over the devices of
-    `axis`; means are over `batch`, which may be a device's share."""
-    heads, weights = net.train(weights, batch.planes, axis)
+    `axis`, by the rows of self-play alone, which are those it meets in play; means are over `batch`, which may be a
+    device's share."""
+    count = len(batch.planes)
+    selfplay = jnp.arange(count) < count - proof_targets.rows_per_batch(config, count)
+    heads, weights = net.train(weights, batch.planes, axis, selfplay if config.lesson_share else None)
     policy_loss, policy_entropy, target_entropy = imitation(heads.policy, batch.actions, batch.policy)
     value_loss = jnp.square(heads.value - batch.value).mean()
     future_loss = reply_loss = jnp.float32(0)
@@ -143,14 +146,25 @@ def make_optimiser(config: Config) -> optax.GradientTransformation:
     return optax.chain(clip, optax.multi_transform(parts, lambda params: jax.tree.map(kind, params)))
 
 
+LEAST_WARMUP = 10  # updates
+
+
 def learning_rate(config: Config, updates: Array, progress: Array) -> Array:
     """Linear warm-up by updates, then a cosine from the peak down to `final_learning_rate` of it over the budget.
 
     `progress` in [0, 1] is the share of the budget used: iterations, or minutes where the run is given minutes.
     """
-    warm = jnp.minimum((updates + 1) / max(config.warmup_updates, 1), 1.0)
+    needed = max(config.warmup_positions / config.batch_size, LEAST_WARMUP) if config.warmup_positions else 1
+    warm = jnp.minimum((updates + 1) / needed, 1.0)
     low = config.final_learning_rate
     return config.learning_rate * warm * (low + (1 - low) * 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(progress, 0, 1))))
+
+
+def average_decay(config: Config, updates: Array) -> Array:
+    """Share of the averaged weights that an update keeps. The first weights are forgotten quickly: after u updates the
+    average looks back over at most a tenth of them."""
+    kept = max(0.0, 1 - config.batch_size / max(config.average_positions, 1))
+    return jnp.minimum(kept, (1 + updates) / (10 + updates))
 
 
 def start_learning(net: Network, config: Config, key: Array) -> Learning:
@@ -189,8 +203,7 @@ def make_update(net: Network, config: Config) -> Update:
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)
         weights = {**weights, "params": jax.tree.map(lambda p, s: p + rate * s, params, steps)}
-        # The average forgets the first weights quickly: after u updates it looks back over at most a tenth of them.
-        decay = jnp.minimum(config.average_decay, (1 + learning.updates) / (10 + learning.updates))
+        decay = average_decay(config, learning.updates)
         average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.average, weights)
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
         finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()

@@ -55,6 +55,7 @@ class Engine:
     think: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
     """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
     policy: Callable[[Tree], Array]
+    values: Callable[[Tree], Array]
     """See `search.Forest`, as `codes`."""
     codes: Callable[[Tree], Array]
 
@@ -111,6 +112,7 @@ def _engine(game: Game, spec: str, path: Path | None, forest: Forest, weights: A
         plant=jax.jit(functools.partial(plant, room=room)),
         think=jax.jit(think, donate_argnums=2),
         policy=jax.jit(forest.policy),
+        values=jax.jit(forest.values),
         codes=forest.codes,
     )
 
@@ -245,10 +247,10 @@ class Group:
                 job.reported = now
                 if seen is None:
                     assert self.tree is not None
-                    seen = jax.device_get((self.tree, engine.policy(self.tree)))
-                lane, policy = jax.tree.map(lambda x: x[i : i + 1], seen)
+                    seen = jax.device_get((self.tree, engine.policy(self.tree), engine.values(self.tree)))
+                lane, policy, values = jax.tree.map(lambda x: x[i : i + 1], seen)
                 codes = np.asarray(engine.codes(lane))
-                job.report = look(engine.game, lane, policy, codes, most=engine.game.num_actions)
+                job.report = look(engine.game, lane, policy, values, codes, most=engine.game.num_actions)
                 if job.choice < 0:  # stopped before its first step: the prior chooses
                     at_root = np.broadcast_to(codes, lane.logits.shape)[0, ROOT]
                     job.choice = int(at_root[lane.logits[0, ROOT].argmax()])

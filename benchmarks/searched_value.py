@@ -1,0 +1,104 @@
+"""How far three estimates of a position are from its solved value: the network's, the mean over the root's visits, and
+the searched value that self-play stores.
+
+python benchmarks/searched_value.py [--games connect_four foq foq_single] [--simulations 16 64] [--json]
+
+Every network of models/ searches as in its own self-play, with noise. Positions are those of tests/golden and what each
+becomes after a move that keeps its value, so that wins and losses are as frequent. The table shows the mean squared
+error and how often the sign is right where somebody wins.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import gzip
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import envs
+from agents.network.network import make_network
+from agents.search import policies as search
+from agents.search import tree as tree_search
+from agents.storage import weights as models
+from benchmarks import rounds
+from envs.game import Game
+
+ROOT = Path(__file__).parents[1]
+FILES = {"connect_four": "connect_four_solved", "foq": "foq_solved", "foq_single": "foq_variants_solved"}
+KINDS = ("network", "visits", "searched")
+CHUNK = 128  # positions in one batch
+
+
+def positions(name: str, game: Game) -> tuple[Any, np.ndarray]:
+    """Unfinished positions [M, ...] and their values for the player to move, float[M]."""
+    states, values = [], []
+    move, over = jax.jit(game.move), jax.jit(game.over)
+    with gzip.open(ROOT / "tests" / "golden" / f"{FILES[name]}.jsonl.gz", "rt", encoding="utf-8") as lines:
+        for record in map(json.loads, lines):
+            if record.get("variant", name) != name:
+                continue
+            right = record["winning"] if "winning" in record else record["optimal"]
+            fields = ("variant", "rows", "cols", "ripped", "queens", "to_move", "moves")
+            state = game.from_record({field: record[field] for field in fields if field in record})
+            value = float(record.get("value", 1))  # in Flight of Queen a winning move exists in each
+            after = move(state, right[0])
+            states += [state] if over(after) else [state, after]
+            values += [value] if over(after) else [value, -value]
+    return jax.tree.map(lambda *x: np.stack(x), *jax.device_get(states)), np.array(values)
+
+
+def estimates(name: str, game: Game, simulations: int, states: Any) -> dict[str, np.ndarray]:
+    """Each estimate for the player to move, float[M]."""
+    path = ROOT / "models" / name
+    config = dataclasses.replace(models.about(path)["config"], num_simulations=simulations)
+    weights = models.load(path, config)
+    forest = search.make_forest(game, make_network(game, config), config)
+
+    @jax.jit
+    def look(key: Any, states: Any):
+        tree = forest.plant(weights, key, states, simulations + 1)
+        tree = forest.think(weights, jax.random.fold_in(key, 1), tree, jnp.zeros(CHUNK, jnp.int32), True)[2]
+        of_mover = lambda values: tree_search.for_mover(values, tree.mover[:, tree_search.ROOT])
+        root = tree.raw[:, tree_search.ROOT], tree.values[:, tree_search.ROOT], forest.values(tree)
+        return dict(zip(KINDS, map(of_mover, root), strict=True))
+
+    count, parts = len(jax.tree.leaves(states)[0]), []
+    for low in range(0, count, CHUNK):
+        index = np.minimum(np.arange(low, low + CHUNK), count - 1)
+        parts.append(jax.device_get(look(jax.random.key(low), jax.tree.map(lambda x, i=index: x[i], states))))
+    return {kind: np.concatenate([part[kind] for part in parts])[:count] for kind in KINDS}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", nargs="+", choices=FILES, default=list(FILES))
+    parser.add_argument("--simulations", nargs="+", type=int, default=[16, 64])
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    rounds.show(table(arguments.games, arguments.simulations), as_json=arguments.json)
+
+
+def table(games: list[str], simulations: list[int]) -> Iterator[rounds.Row]:
+    for name in games:
+        game = envs.make(name)
+        states, values = positions(name, game)
+        won = values != 0
+        for number in simulations:
+            found = estimates(name, game, number, states)
+            errors = {f"{kind} error": round(float(np.square(x - values).mean()), 3) for kind, x in found.items()}
+            signs = {f"{kind} sign": round(float((np.sign(x) == values)[won].mean()), 3) for kind, x in found.items()}
+            yield {"game": name, "simulations": number, "positions": len(values), **errors, **signs}
+
+
+if __name__ == "__main__":
+    main()
