@@ -26,7 +26,7 @@ def train(config: Config, resume: Path | None) -> None:
     check.demand_form(game)
     check_rating(game, config)
     net = make_network(game, config)
-    if config.weights and resume is None:
+    if config.init_from and resume is None:
         net = begin_with(net, config)
     devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices, everywhere=True)
     with open_folder(config, resume) as folder:

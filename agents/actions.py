@@ -69,19 +69,19 @@ def random_action(key: Array, mask: Array) -> Array:
     return jnp.minimum(row, square.shape[1] - 1) * width + column
 
 
-def to_view(game: Game, actions: Array, player: Array) -> Array:
+def to_mover_frame(game: Game, actions: Array, player: Array) -> Array:
     """Absolute action codes [B, K] in the mover's frame; -1 stays."""
-    if game.to_view is None:
+    if game.to_mover_frame is None:
         return actions
-    viewed = jnp.take_along_axis(jnp.asarray(game.to_view)[player], jnp.maximum(actions, 0), axis=-1)
+    viewed = jnp.take_along_axis(jnp.asarray(game.to_mover_frame)[player], jnp.maximum(actions, 0), axis=-1)
     return jnp.where(actions < 0, -1, viewed)
 
 
 def to_absolute(game: Game, logits: Array, player: Array) -> Array:
     """Logits float32[B, A] of the mover's frame in absolute action codes."""
-    if game.to_view is None:
+    if game.to_mover_frame is None:
         return logits
-    return jnp.take_along_axis(logits, jnp.asarray(game.to_view)[player], axis=-1)
+    return jnp.take_along_axis(logits, jnp.asarray(game.to_mover_frame)[player], axis=-1)
 
 
 # Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.

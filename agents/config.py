@@ -55,7 +55,7 @@ class Config:
     """Games played in lockstep (B)."""
     plies_per_iteration: int = 4
     """Plies of every game between two visits to the host (T). Games go on across iterations."""
-    random_plies: int = 0
+    random_opening_plies: int = 0
     """A new game begins after 0 to this many random moves: positions off the beaten track are learnt too (after the
     varied openings of Wu 2019)."""
     resign: float = 1.0
@@ -91,9 +91,9 @@ class Config:
     they are at most a quarter as many: the same moves in a fraction of the memory."""
     tree_writes: Literal["auto", "scatter", "one_hot"] = "auto"
     """How numbers get into the trees, see agents/search/tree_updates.py; by default one_hot on a TPU, else scatter."""
-    gumbel_actions: int = 8
+    max_num_considered_actions: int = 8
     """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
-    value_scale: float = 0.1
+    gumbel_value_scale: float = 0.1
     """Weight of values against the prior in Gumbel search, c_scale of Danihelka et al. 2022: 0.1 for values spread over
     [0, 1], as mctx has it; with `rescale_values` off take 1, theirs for Go and chess."""
     play_value_scale: float = 0.3
@@ -107,13 +107,13 @@ class Config:
     proofs: bool = False
     """Carry proven results up the tree, so that endings within reach are played perfectly; for two players. Proven are
     wins in one move, at the root always and below it where `Game.moves_are_cheap`, without a simulation; what finished
-    games show; and what the theory of a game knows (`Game.settled`). Play and evaluation always do so."""
+    games show; and what the theory of a game knows (`Game.known_result`). Play and evaluation always do so."""
     leaf_symmetry: Literal["none", "random", "average"] = "none"
     """Evaluate every leaf as it stands, through a random symmetry of the game (Silver et al. 2017), or through all of
     them, averaged, at that many times the cost."""
     root_symmetry: Literal["none", "random", "average"] = "none"
     """The same for the position that is searched. Play and evaluation always average there."""
-    first_play_urgency: float = 0.2
+    fpu_reduction: float = 0.2
     """How much less than its node an action without a visit is worth to PUCT, times the root of the prior already
     visited (Wu 2019); with `rescale_values` such an action counts as the lowest instead."""
     dirichlet_alpha: float = 0.3
@@ -165,7 +165,7 @@ class Config:
     agents/training/learner.py."""
     learning_rate: float = 5e-3
     """Peak, reached after `warmup_updates`. For AdamW take 2e-3."""
-    final_learning_rate: float = 0.05
+    final_lr_fraction: float = 0.05
     """Share of the peak that is left at the end of the budget; in between a cosine (Loshchilov and Hutter 2017)."""
     warmup_positions: int = 12_800
     """Positions learned during linear warm-up, in 10 updates at least; 0 for none. Adam's second moments are unreliable
@@ -187,7 +187,7 @@ class Config:
     surprise_weight: float = 0.0
     """Share of the rows that are drawn in proportion to how much their search surprised the network, the rest evenly
     (Wu 2020, policy surprise weighting)."""
-    lesson_share: float = 0.0
+    proof_share: float = 0.0
     """Share of every batch that are not rows of self-play but positions whose results are proved by search, see
     agents/training/proof_targets.py; for two players. Where each move may turn the result around, games teach little
     else of it."""
@@ -197,7 +197,7 @@ class Config:
     """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed, as
     in TD(lambda) (Sutton 1988). All positions of a long game teach the same result: few lessons, which a value head
     learns by heart. On by default in games that may last 200 plies."""
-    average_positions: int = 64_000
+    ema_positions: int = 64_000
     """Learned positions over which the weights are averaged: an update keeps 1 - batch_size / average_positions of the
     exponential average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages
     snapshots). 0 for the newest weights."""
@@ -219,8 +219,15 @@ class Config:
     all points hardly ever opens it."""
 
     def __post_init__(self):
-        positive = ("num_envs", "plies_per_iteration", "num_simulations", "gumbel_actions", "channels", "batch_size")
-        _demand(0 <= self.lesson_share <= 0.9, f"--lesson_share must be from 0 to 0.9, not {self.lesson_share}")
+        positive = (
+            "num_envs",
+            "plies_per_iteration",
+            "num_simulations",
+            "max_num_considered_actions",
+            "channels",
+            "batch_size",
+        )
+        _demand(0 <= self.proof_share <= 0.9, f"--proof_share must be from 0 to 0.9, not {self.proof_share}")
         for name in (*positive, "replay_capacity", "fast_simulations", "rating_positions", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
         for name in ("iterations", "minutes", "devices", "first_simulations"):
@@ -230,14 +237,14 @@ class Config:
             "learning_rate",
             "replay_ratio",
             "clip_norm",
-            "value_scale",
+            "gumbel_value_scale",
             "play_value_scale",
             "c_puct",
             "dirichlet_alpha",
             "full_search_share",
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        counts = ("random_plies", "blocks", "warmup_positions", "average_positions", "seed")
+        counts = ("random_plies", "blocks", "warmup_positions", "ema_positions", "seed")
         for name in (
             *counts,
             "weight_decay",
@@ -246,18 +253,18 @@ class Config:
             "reply_weight",
             "early_urge",
             "rating_games",
-            "first_play_urgency",
+            "fpu_reduction",
             "checkpoint_minutes",
         ):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
         shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out", "restart_share", "surprise_weight")
         shares = (*shares, "full_search_share", "gate_share", "resign_errors")
-        for name in ("final_learning_rate", *shares):
+        for name in ("final_lr_fraction", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         few = self.first_simulations or 1
         _demand(few <= self.num_simulations, f"--first_simulations must be at most --num_simulations, not {few}")
-        for name in ("gate", "lesson_share", "restart_share", "surprise_weight", "reply_weight"):
+        for name in ("gate", "proof_share", "restart_share", "surprise_weight", "reply_weight"):
             here = self.recipe != "value_generations" or not getattr(self, name)
             _demand(here, f"--{name} is no part of --recipe=value_generations")
         mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "ours")
@@ -273,8 +280,8 @@ def read(record: dict[str, Any]) -> Config:
     record = dict(record)
     for old in {"warmup_updates", "rating_updates"} & record.keys():
         record[old.replace("updates", "positions")] = record.pop(old) * record["batch_size"]
-    if "average_decay" in record:
-        record["average_positions"] = round(record["batch_size"] / max(1 - record.pop("average_decay"), 1e-6))
+    if "ema_decay" in record:
+        record["ema_positions"] = round(record["batch_size"] / max(1 - record.pop("ema_decay"), 1e-6))
     return Config(**record)
 
 
@@ -292,7 +299,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "ours": {},
     # Silver et al. 2017, "Mastering the game of Go without human knowledge", methods.
     "alphazero": {
-        "search": "puct", "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_fraction": 0.25,
+        "search": "puct", "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_fraction": 0.25,
         "temperature_plies": 30, "leaf_symmetry": "random", "random_plies": 0, "resign": 1.0, "optimiser": "adamw",
         "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False, "slides": False,
         "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
@@ -300,7 +307,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
-        "search": "puct", "c_puct": 1.0, "rescale_values": False, "first_play_urgency": 0.0, "dirichlet_alpha": 0.3,
+        "search": "puct", "c_puct": 1.0, "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_alpha": 0.3,
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
         "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
         "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
@@ -310,7 +317,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     # The tic-tac-toe article, see agents/training/value_regression.py.
     "value_generations": {
         "network": "mlp", "channels": 1024, "blocks": 0, "normalisation": "none", "optimiser": "adamw",
-        "learning_rate": 1e-4, "final_learning_rate": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,
+        "learning_rate": 1e-4, "final_lr_fraction": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,
         "iterations": 17, "minutes": None, "random_plies": 0, "resign": 1.0, "future_weight": 0.0,
         "rating_games": 2000, "rating_positions": 1,
     },
@@ -340,7 +347,7 @@ def _ours(game: Game, platform: str) -> Config:
     one_action_per_cell = 0 <= game.num_actions - rows * cols <= 2  # and perhaps a pass
     config = Config(
         env=game.name,
-        random_plies=min(10, game.max_plies // 6),
+        random_opening_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign=0.9 if game.num_players == 2 else 1.0,
         rating_games=64,
@@ -348,12 +355,12 @@ def _ours(game: Game, platform: str) -> Config:
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
-        tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "average_positions": 102_400, "minutes": 2.0}
+        tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "ema_positions": 102_400, "minutes": 2.0}
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
         return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING)
     # An accelerator is idle with a small network: its cost is that of starting kernels.
-    wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "gumbel_actions": 16, "dtype": "bfloat16"}
+    wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "max_num_considered_actions": 16, "dtype": "bfloat16"}
     return dataclasses.replace(config, **wide, batch_size=4096, replay_capacity=1_000_000, plies_per_iteration=32)
 
 

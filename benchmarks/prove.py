@@ -41,7 +41,7 @@ def measure(minutes: float) -> Iterator[rounds.Row]:
     opinion = make_evaluate(whole, make_network(whole, config)), models.load(MODEL, config)
     for rows, cols in BOARDS:
         game = envs.make(f"foq:rows={rows},cols={cols}")
-        plain = dataclasses.replace(game, settled=None, essence=None)
+        plain = dataclasses.replace(game, known_result=None, canonical=None)
         sides: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
             "search": (plain, game.init(), ()),
             "theory": (game, game.init(), ()),

@@ -26,7 +26,7 @@ import envs
 from agents.config import Config
 from agents.network.network import Heads, Network, make_network
 from agents.runtime import cli
-from agents.search.policies import make_forest, make_search
+from agents.search.policies import make_search, make_tree_policy
 from benchmarks import rounds
 from envs.game import Game
 
@@ -72,7 +72,7 @@ def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: st
     """The compiled search of that many games of drift, without arguments."""
     game = drift_game(num_actions)
     config: Any = dataclasses.replace(
-        Config(num_simulations=simulations, gumbel_actions=16), search=kind, search_loop=loop
+        Config(num_simulations=simulations, max_num_considered_actions=16), search=kind, search_loop=loop
     )
     search = make_search(game, drift_network(num_actions), config, explore=True)
     states = Drift(jnp.arange(games, dtype=jnp.uint32) * 77777, jnp.zeros(games, jnp.int8))
@@ -124,8 +124,10 @@ def memory() -> Iterator[rounds.Row]:
         search = make_search(game, net, config, explore=True)
         arguments = weights, jax.random.key(0), states, jax.ShapeDtypeStruct((1024,), jnp.int32)
         planned: Any = jax.jit(search).lower(*arguments).compile().memory_analysis()
-        forest = make_forest(game, net, config)
-        trees = jax.eval_shape(lambda w, k, s, forest=forest: forest.plant(w, k, s, 65), *arguments[:3])
+        tree_policy = make_tree_policy(game, net, config)
+        trees = jax.eval_shape(
+            lambda w, k, s, tree_policy=tree_policy: tree_policy.init_tree(w, k, s, 65), *arguments[:3]
+        )
         size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(trees))
         yield {
             "tree": tree,

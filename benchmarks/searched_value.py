@@ -62,14 +62,16 @@ def estimates(name: str, game: Game, simulations: int, states: Any) -> dict[str,
     path = ROOT / "models" / name
     config = dataclasses.replace(models.about(path)["config"], num_simulations=simulations)
     weights = models.load(path, config)
-    forest = search.make_forest(game, make_network(game, config), config)
+    tree_policy = search.make_tree_policy(game, make_network(game, config), config)
 
     @jax.jit
     def look(key: Any, states: Any):
-        tree = forest.plant(weights, key, states, simulations + 1)
-        tree = forest.think(weights, jax.random.fold_in(key, 1), tree, jnp.zeros(CHUNK, jnp.int32), True)[2]
+        tree = tree_policy.init_tree(weights, key, states, simulations + 1)
+        tree = tree_policy.run_simulations(
+            weights, jax.random.fold_in(key, 1), tree, jnp.zeros(CHUNK, jnp.int32), True
+        )[2]
         of_mover = lambda values: tree_search.for_mover(values, tree.mover[:, tree_search.ROOT])
-        root = tree.raw[:, tree_search.ROOT], tree.values[:, tree_search.ROOT], forest.values(tree)
+        root = tree.raw[:, tree_search.ROOT], tree.values[:, tree_search.ROOT], tree_policy.values(tree)
         return dict(zip(KINDS, map(of_mover, root), strict=True))
 
     count, parts = len(jax.tree.leaves(states)[0]), []

@@ -54,7 +54,7 @@ def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, p
     game = envs.make(spec)
     config = Config(
         channels=channels, blocks=blocks, num_simulations=simulations, num_envs=games, plies_per_iteration=plies,
-        gumbel_actions=16, pooling=False, dtype="float32" if jax.default_backend() == "cpu" else "bfloat16",
+        max_num_considered_actions=16, pooling=False, dtype="float32" if jax.default_backend() == "cpu" else "bfloat16",
     )  # fmt: skip
     devices = mesh.make_mesh(games, games)
     net = make_network(game, config)

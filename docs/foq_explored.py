@@ -304,7 +304,7 @@ def told(game: envs.Game, verdict: proof_number.Verdict, most: float) -> str:
     return SINGLE_BOARD.format(
         made=made(),
         game=game.name.partition(":")[0],
-        room=ROOM_FULL,
+        max_nodes=ROOM_FULL,
         most=most,
         positions=verdict.positions,
         minutes=verdict.seconds / 60,

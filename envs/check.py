@@ -85,7 +85,7 @@ class Bench:
     def facts(self, s, action) -> Facts:
         game = self.game
         value = jnp.float32(0) if game.evaluate is None else game.evaluate(s)
-        recalled = game.observe(game.remember(s))
+        recalled = game.observe(game.observation_state(s))
         return Facts(
             game.step(s, action),
             game.mask(s),
@@ -212,9 +212,9 @@ def actions_of_cells_fill_the_board(bench: Bench) -> None:
 @form
 def view_is_a_permutation_for_each_player(bench: Bench) -> None:
     game = bench.game
-    if game.to_view is not None:
-        assert game.to_view.shape == (game.num_players, game.num_actions)
-        for codes in game.to_view:
+    if game.to_mover_frame is not None:
+        assert game.to_mover_frame.shape == (game.num_players, game.num_actions)
+        for codes in game.to_mover_frame:
             assert sorted(codes.tolist()) == list(range(game.num_actions))
 
 

@@ -651,7 +651,7 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=lambda record: from_record(record, max_plies),
-        to_view=np.stack([same, flip_actions()]),
+        to_mover_frame=np.stack([same, flip_actions()]),
         actions_per_cell=CODES,
         evaluate=lambda s: strength(s, max_plies),
         urge=urge,

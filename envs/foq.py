@@ -414,8 +414,8 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
-        settled=foq_theory.settled,
-        essence=foq_theory.essence,
+        known_result=foq_theory.known_result,
+        canonical=foq_theory.canonical,
         about=(__doc__ or "").partition("\n")[0],
         seats=SEATS[:2],
     )

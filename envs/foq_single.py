@@ -93,7 +93,7 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         svg=svg,
         to_record=to_record,
         from_record=from_record,
-        essence=foq_theory.essence,
+        canonical=foq_theory.canonical,
         about=(__doc__ or "").partition("\n")[0],
         seats=SEATS,
     )

@@ -124,7 +124,7 @@ def walk(start: Bits, area: Bits, enough: Array) -> Array:
     return jax.lax.while_loop(more, step, (start, area, jnp.zeros_like(enough)))[2]
 
 
-def settled(s: Any) -> Array:
+def known_result(s: Any) -> Array:
     """float32[], the result for the mover of the double game where one queen surely walks longer in an area of her own
     than the other anywhere; NaN elsewhere. No walk is longer than its area has squares."""
     start, free = bits(places(s.queens, s.ripped.shape)), bits(~s.ripped)
@@ -138,7 +138,7 @@ def settled(s: Any) -> Array:
     return jnp.where(s.forfeit < 0, result, jnp.nan).astype(jnp.float32)
 
 
-def essence(s: Any) -> Any:
+def canonical(s: Any) -> Any:
     """The position with squares that no queen can come to ripped, seen from the mover: positions that look the same now
     have the same result for who is to move."""
     reachable = regions(s).any(0)

@@ -61,21 +61,23 @@ class Game:
     parse_action: Callable[[str], int]  # inverse of action_name; ValueError with the reason
     to_record: Callable[[State], dict[str, Any]]  # JSON-ready
     from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
-    to_view: np.ndarray | None = None  # int32[num_players, A]: code in the mover's frame of each absolute code
+    to_mover_frame: np.ndarray | None = None  # int32[num_players, A]: code in the mover's frame of each absolute code
     actions_per_cell: int = 1  # k where codes are k * cell + kind, cells in the rows of `observe`, and perhaps a pass
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
     urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
     owners: Callable[[State], Array] | None = None  # int8[A], whose each cell is once the game is over, n for nobody's
-    settled: Callable[[State], Array] | None = None  # float32[], the mover's result where theory knows it, else NaN
+    known_result: Callable[[State], Array] | None = (
+        None  # float32[], the mover's result where theory knows it, else NaN
+    )
     moves_are_cheap: bool = True  # trying all moves of a position costs little beside a network: then proofs look ahead
-    essence: Callable[[State], State] | None = None  # without what the mover's result does not depend on, see below
-    remember: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
+    canonical: Callable[[State], State] | None = None  # without what the mover's result does not depend on, see below
+    observation_state: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
     about: str = ""  # "Title: the rules in one sentence", for people
     seats: tuple[str, ...] = ()  # what the players are called; by default A, B, C, ...
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
     label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
 
-    # Proofs take positions with the same `essence` for one, so it must tell apart what has different results for who is
+    # Proofs take positions with the same `canonical` for one, so it must tell apart what has different results for who is
     # to move; it may take one player for the other only where nothing is drawn. It keeps the symmetries.
 
     # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
@@ -136,22 +138,22 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
     assert length >= 2
 
     def begin(now: State) -> HistoryState:
-        past = jax.tree.map(lambda x: jnp.repeat(x[None], length - 1, axis=0), game.remember(now))
+        past = jax.tree.map(lambda x: jnp.repeat(x[None], length - 1, axis=0), game.observation_state(now))
         return HistoryState(now, past, jnp.int8(0))
 
     def push(s: HistoryState, now: State) -> HistoryState:
         """Appends `now`, unless the game was over before: then nothing may change."""
         frozen = game.over(s.now)
         shift = lambda new, old: jnp.where(frozen, old, jnp.concatenate([new[None], old[:-1]]))
-        past = jax.tree.map(shift, game.remember(s.now), s.past)
+        past = jax.tree.map(shift, game.observation_state(s.now), s.past)
         return HistoryState(now, past, jnp.where(frozen, s.played, jnp.minimum(s.played + 1, length - 1)))
 
     def turn(symmetry: Symmetry) -> Symmetry:
         state = lambda s: HistoryState(symmetry.state(s.now), jax.vmap(symmetry.state)(s.past), s.played)
         return dataclasses.replace(symmetry, state=state)
 
-    def essence(s: HistoryState) -> HistoryState:
-        now = s.now if game.essence is None else game.essence(s.now)
+    def canonical(s: HistoryState) -> HistoryState:
+        now = s.now if game.canonical is None else game.canonical(s.now)
         return HistoryState(now, jax.tree.map(jnp.zeros_like, s.past), jnp.zeros_like(s.played))
 
     def to_record(s: HistoryState) -> dict[str, Any]:
@@ -165,11 +167,11 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         if not isinstance(past, list) or len(past) > length - 1:
             raise ValueError(f"past: want a list of at most {length - 1} positions, newest first")
         now = game.from_record({k: v for k, v in record.items() if k != "past"})
-        earlier = [game.remember(game.from_record(p)) for p in past]
-        frames = earlier + [earlier[-1] if earlier else game.remember(now)] * (length - 1 - len(earlier))
+        earlier = [game.observation_state(game.from_record(p)) for p in past]
+        frames = earlier + [earlier[-1] if earlier else game.observation_state(now)] * (length - 1 - len(earlier))
         return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
 
-    evaluate, urge, owners, settled = game.evaluate, game.urge, game.owners, game.settled
+    evaluate, urge, owners, known_result = game.evaluate, game.urge, game.owners, game.known_result
     return dataclasses.replace(
         game,
         init=lambda key=None: begin(game.init(key)),
@@ -180,15 +182,15 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         player=lambda s: game.player(s.now),
         rewards=lambda s: game.rewards(s.now),
         observe=lambda s: stack(s.now, s.past, s.played),
-        remember=lambda s: s._replace(now=game.remember(s.now)),
+        observation_state=lambda s: s._replace(now=game.observation_state(s.now)),
         symmetries=tuple(turn(t) for t in game.symmetries),
         show=lambda s: game.show(s.now),
         svg=lambda s: game.svg(s.now),
         evaluate=None if evaluate is None else lambda s: evaluate(s.now),
         urge=None if urge is None else lambda s: urge(s.now),
         owners=None if owners is None else lambda s: owners(s.now),
-        settled=None if settled is None else lambda s: settled(s.now),
-        essence=essence,
+        known_result=None if known_result is None else lambda s: known_result(s.now),
+        canonical=canonical,
         to_record=to_record,
         from_record=from_record,
     )

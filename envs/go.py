@@ -359,7 +359,7 @@ def rewards(s: State, komi: float = 7.5) -> Array:
 # Observations
 
 
-def remember(s: State) -> View:
+def observation_state(s: State) -> View:
     return View(s.stones, s.to_move)
 
 
@@ -751,7 +751,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         seats=SEATS,
         cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
         label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",
-        remember=remember,
+        observation_state=observation_state,
         owners=owners,
         moves_are_cheap=False,
     )

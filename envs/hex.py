@@ -135,7 +135,7 @@ class Rules:
         swap = jnp.broadcast_to((s.plies == 1) & ~self.over(s) & self.swap, board.shape)
         return jnp.stack([board > 0, board < 0, swap], axis=-1).astype(jnp.float32)
 
-    def to_view(self) -> np.ndarray:
+    def to_mover_frame(self) -> np.ndarray:
         """int32[2, A]: the second player's actions turned over the diagonal."""
         numbers = np.arange(self.cells, dtype=np.int32).reshape(self.size, self.size)
         rest = np.full(int(self.swap), self.cells, np.int32)
@@ -310,7 +310,7 @@ def make(size: int = 11, swap: bool = True) -> Game:
         player=rules.player,
         rewards=rules.rewards,
         observe=rules.observe,
-        to_view=rules.to_view(),
+        to_mover_frame=rules.to_mover_frame(),
         symmetries=rules.symmetries(),
         show=rules.show,
         svg=rules.svg,

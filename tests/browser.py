@@ -82,7 +82,7 @@ def game(driver: webdriver.Chrome) -> dict:
     return driver.execute_script("return view")
 
 
-def settled(driver: webdriver.Chrome) -> dict:
+def known_result(driver: webdriver.Chrome) -> dict:
     """Waits until nobody thinks and gives what the page knows."""
     wait(driver, lambda: driver.execute_script("return view && !view.thinking && !busy"), "a rest")
     return game(driver)
@@ -102,7 +102,7 @@ def click_cell(driver: webdriver.Chrome, name: str, held: float = 0.0) -> None:
 
 def make(driver: webdriver.Chrome, way: dict) -> None:
     """Makes a move by mouse: its cells one after another, then its button if it has one."""
-    before = settled(driver)
+    before = known_result(driver)
     for cell in way["cells"]:
         click_cell(driver, cell)
     same = [other for other in before["legal"] if other["cells"][: len(way["cells"])] == way["cells"]]

@@ -54,10 +54,12 @@ def grow(kind: str) -> mctx.Tree:
     if kind == "puct":
         return mctx.muzero_policy(*common, dirichlet_fraction=0.0, pb_c_init=config.c_puct).search_tree
     qtransform = functools.partial(
-        mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale, maxvisit_init=config.visit_offset
+        mctx.qtransform_completed_by_mix_value,
+        gumbel_value_scale=config.gumbel_value_scale,
+        maxvisit_init=config.visit_offset,
     )
     return mctx.gumbel_muzero_policy(
-        *common, qtransform=qtransform, max_num_considered_actions=config.gumbel_actions, gumbel_scale=0.0
+        *common, qtransform=qtransform, max_num_considered_actions=config.max_num_considered_actions, gumbel_scale=0.0
     ).search_tree
 
 

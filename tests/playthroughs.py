@@ -128,7 +128,7 @@ def playthrough(name: str) -> str:
 def header(p: Playthrough) -> str:
     game, plies = p.game, ", ".join(str(i) for i in p.whole())
     names = "\n".join(game.action_name(a) for a in range(game.num_actions))
-    view = "none" if game.to_view is None else digest(game.to_view)
+    view = "none" if game.to_mover_frame is None else digest(game.to_mover_frame)
     turned = digest(*(symmetry.actions for symmetry in game.symmetries))
     about = f"""\
         Playthrough of {p.name}: {p.last} random moves, seed {p.seed}, with what the game's record answers at every ply.

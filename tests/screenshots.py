@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from browser import ROOT, browser, make, one, server, settled, text, wait
+from browser import ROOT, browser, known_result, make, one, server, text, wait
 from PIL import Image
 
 FOLDER = ROOT / "docs" / "pictures"
@@ -57,14 +57,14 @@ def take(shot: Shot, folder: Path) -> None:
         if shot.analysis:
             one(driver, "#analyse").click()
             wait(driver, lambda: "simulations" in text(driver, "#verdict"), "an analysis")
-            settled(driver)
-        settled(driver)
+            known_result(driver)
+        known_result(driver)
         driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": 2, "y": 2})
         if shot.preview:
-            way = settled(driver)["legal"][len(settled(driver)["legal"]) // 2]
+            way = known_result(driver)["legal"][len(known_result(driver)["legal"]) // 2]
             driver.execute_script("preview(view.legal.find((way) => way.action === arguments[0]))", way["action"])
             wait(driver, lambda: driver.execute_script("return shown !== null"), "a preview")
-        settled(driver)
+        known_result(driver)
         driver.execute_script("document.activeElement.blur()")
         time.sleep(0.4)
         picture = Image.open(io.BytesIO(driver.get_screenshot_as_png())).convert("RGB")
@@ -78,7 +78,7 @@ def take(shot: Shot, folder: Path) -> None:
 
 def move(driver, number: int) -> None:
     """One of the legal moves, now here and now there."""
-    ways = settled(driver)["legal"]
+    ways = known_result(driver)["legal"]
     if ways:
         make(driver, ways[(5 * number + len(ways) // 3) % len(ways)])
 

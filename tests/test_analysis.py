@@ -17,7 +17,7 @@ from agents.players.analysis import advance, analyse, line, look, make_analyst, 
 from agents.runtime import mesh
 from agents.search.tree import ROOT
 
-CONFIG = Config(num_simulations=32, gumbel_actions=16)
+CONFIG = Config(num_simulations=32, max_num_considered_actions=16)
 KINDS = ["gumbel", "puct"]
 
 
@@ -48,7 +48,7 @@ def same_below(old, new, there: int, here: int) -> int:
 def test_the_tree_under_a_move_is_kept(kind, tree):
     """Every node below the move played, with all that is known of it; then it grows on."""
     game = envs.make("foq:rows=4,cols=5")
-    analyst = make_analyst(game, noisy_network(20), dataclasses.replace(CONFIG, search=kind, tree=tree), room=200)
+    analyst = make_analyst(game, noisy_network(20), dataclasses.replace(CONFIG, search=kind, tree=tree), max_nodes=200)
     state = game.init()
     trees = analyse(analyst, {}, jax.random.key(0), analyst.begin({}, jax.random.key(1), state), simulations=96)
     old = jax.device_get(trees)
@@ -71,8 +71,10 @@ def test_the_tree_under_a_move_is_kept(kind, tree):
 
 def test_a_move_that_nobody_tried_is_planted_anew():
     game = envs.make("tictactoe")
-    analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, num_simulations=4), room=50, copies=2)
-    trees = analyst.think({}, jax.random.key(0), analyst.begin({}, jax.random.key(1), game.init()))
+    analyst = make_analyst(
+        game, blank_network(9), dataclasses.replace(CONFIG, num_simulations=4), max_nodes=50, copies=2
+    )
+    trees = analyst.run_simulations({}, jax.random.key(0), analyst.begin({}, jax.random.key(1), game.init()))
     untried = int(np.flatnonzero(np.asarray(trees.edge_visits[:, ROOT]).sum(0) == 0)[0])
     after = advance(analyst, {}, jax.random.key(2), trees, untried)
     assert after.size.tolist() == [1, 1]
@@ -87,7 +89,7 @@ def test_copies_on_several_devices(kind):
     grown = {}
     for copies, devices in ((1, 1), (4, 1), (4, 2)):
         there = mesh.make_mesh(copies, copies, devices)
-        analyst = make_analyst(game, noisy_network(20), config, room=100, copies=copies, devices=there)
+        analyst = make_analyst(game, noisy_network(20), config, max_nodes=100, copies=copies, devices=there)
         trees = analyst.begin({}, jax.random.key(1), game.init())
         grown[copies, devices] = jax.device_get(analyse(analyst, {}, jax.random.key(0), trees, simulations=64))
     for trees in grown.values():
@@ -99,7 +101,7 @@ def test_copies_on_several_devices(kind):
 
 def test_budgets():
     game = envs.make("tictactoe")
-    analyst = make_analyst(game, blank_network(9), CONFIG, room=10_000)
+    analyst = make_analyst(game, blank_network(9), CONFIG, max_nodes=10_000)
     begin = lambda: analyst.begin({}, jax.random.key(1), game.init())
     run = lambda **budget: analyse(analyst, {}, jax.random.key(0), begin(), **budget)
     assert int(run(simulations=100).visits[0, ROOT]) == 1 + 96  # whole steps of 32
@@ -108,7 +110,7 @@ def test_budgets():
     long = run(seconds=0.5)
     assert 0.05 < time.monotonic() - started < 3
     assert int(long.visits[0, ROOT]) > 1 + 32
-    small = make_analyst(game, blank_network(9), CONFIG, room=70)
+    small = make_analyst(game, blank_network(9), CONFIG, max_nodes=70)
     full = analyse(small, {}, jax.random.key(0), small.begin({}, jax.random.key(1), game.init()), seconds=60)
     assert int(full.size[0]) <= 70
     for bad in ({}, {"seconds": 0.0}, {"simulations": -1}):
@@ -120,7 +122,7 @@ def test_budgets():
 def test_visits_are_counted_as_far_as_there_is_room_for_the_count(kind):
     """Three empty cells make at most sixteen positions: the tree never fills, but its counts would run over."""
     config = dataclasses.replace(CONFIG, search=kind, num_simulations=256)
-    analyst = make_analyst(envs.make("tictactoe"), blank_network(9), config, room=4096)
+    analyst = make_analyst(envs.make("tictactoe"), blank_network(9), config, max_nodes=4096)
     trees = analyst.begin({}, jax.random.key(1), tictactoe("XOX XOO OX."))
     trees = analyse(analyst, {}, jax.random.key(0), trees, simulations=40_000)
     visits = np.asarray(trees.edge_visits)
@@ -132,7 +134,7 @@ def test_visits_are_counted_as_far_as_there_is_room_for_the_count(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_report_names_wins_draws_and_losses(kind):
     game = envs.make("tictactoe")
-    analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, search=kind), room=2000, copies=2)
+    analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, search=kind), max_nodes=2000, copies=2)
     said = {}
     for picture in ("XX. OO. ...", "XXO OOX X..", "X.O ... X.O"):
         trees = analyst.begin({}, jax.random.key(1), tictactoe(picture))
@@ -168,8 +170,8 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, searched, 
     """Of three moves the first is a proven draw and the third a proven loss, whatever their mean values were."""
     edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
     tree = SimpleNamespace(
-        logits=edges(0, 0, 0, rest=ILLEGAL), edge_visits=edges(*visits, 70), q=edges(*values, 0.5),
-        low=edges(0, -1, -1, rest=-1), high=edges(0, 1, -1, rest=-1), child=edges(-1, -1, -1).astype(int),
+        logits=edges(0, 0, 0, rest=ILLEGAL), edge_visits=edges(*visits, 70), edge_values=edges(*values, 0.5),
+        lower_bound=edges(0, -1, -1, rest=-1), upper_bound=edges(0, 1, -1, rest=-1), child=edges(-1, -1, -1).astype(int),
         mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
     )  # fmt: skip
     searched = np.array([[searched, -searched]])
@@ -184,9 +186,9 @@ def test_between_moves_visited_as_often_the_improved_policy_decides(visits, orde
     """b3 is worth a little more than a3, by less than its prior makes up for."""
     edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
     tree = SimpleNamespace(
-        logits=edges(0, -4, -4, rest=ILLEGAL), edge_visits=edges(*visits), q=edges(0.010, 0.012, 0.5),
+        logits=edges(0, -4, -4, rest=ILLEGAL), edge_visits=edges(*visits), edge_values=edges(0.010, 0.012, 0.5),
         child=edges(-1, -1, -1).astype(int), mover=np.zeros((1, 1), int), visits=np.full((1, 1), 73),
-        values=np.zeros((1, 1, 2)), low=None, high=None,
+        values=np.zeros((1, 1, 2)), lower_bound=None, upper_bound=None,
     )  # fmt: skip
     said = look(
         envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9
@@ -201,21 +203,21 @@ def test_a_line_follows_what_is_proven():
     tree = SimpleNamespace(
         child=edges([1, -1, -1], [2, 3, -1], [-1, -1, -1], [-1, -1, -1]).astype(int),
         edge_visits=edges([5, 0, 0], [3, 1, 0], [0, 0, 0], [0, 0, 0]),
-        q=edges([0, 0, 0], [-0.5, 0.0, 0], [0, 0, 0], [0, 0, 0]),
-        low=np.full((1, nodes, 3), -1), high=np.full((1, nodes, 3), 1),
+        edge_values=edges([0, 0, 0], [-0.5, 0.0, 0], [0, 0, 0], [0, 0, 0]),
+        lower_bound=np.full((1, nodes, 3), -1), upper_bound=np.full((1, nodes, 3), 1),
     )  # fmt: skip
     codes = np.broadcast_to(np.arange(3), (nodes, 3))
     assert line(tree, codes, 0) == [0, 0]
     for proven in (1, 0):
-        tree.low[0, 1, 1] = tree.high[0, 1, 1] = proven
+        tree.lower_bound[0, 1, 1] = tree.upper_bound[0, 1, 1] = proven
         assert line(tree, codes, 0) == [0, 1]
-    tree.q[0, 1, 0] = 0.5  # better than the draw
+    tree.edge_values[0, 1, 0] = 0.5  # better than the draw
     assert line(tree, codes, 0) == [0, 0]
 
 
 def test_a_finished_position_has_no_moves_to_report():
     game = envs.make("tictactoe")
-    analyst = make_analyst(game, blank_network(9), CONFIG, room=100)
+    analyst = make_analyst(game, blank_network(9), CONFIG, max_nodes=100)
     tree = analyst.begin({}, jax.random.key(0), tictactoe("XXX OO. ..."))
     said = report(analyst, tree)
     assert (said["moves"], said["proven"], said["values"]) == ([], None, [1.0, -1.0])

@@ -200,8 +200,8 @@ def test_elo_by_hand():
     # One of three: even with a third of the points, and with ten times the chances of either of the others 10 of 12.
     assert match.elo(1 / 3, 3) == pytest.approx(0)
     assert match.elo(10 / 12, 3) == pytest.approx(400)
-    assert match.as_hard(10 / 11, 3) == pytest.approx(10 / 12)
-    assert [match.as_hard(share, 2) for share in (0.0, 0.55, 1.0)] == pytest.approx([0, 0.55, 1])
+    assert match.equivalent_score(10 / 11, 3) == pytest.approx(10 / 12)
+    assert [match.equivalent_score(share, 2) for share in (0.0, 0.55, 1.0)] == pytest.approx([0, 0.55, 1])
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser import browser, click_cell, game, make, one, server, settled, text, wait
+from browser import browser, click_cell, game, known_result, make, one, server, text, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -40,7 +40,7 @@ def fresh(driver, address: str):
     driver.get(f"{address}/style.css")
     driver.execute_script("sessionStorage.clear(); localStorage.clear()")
     driver.get(address)
-    return settled(driver)
+    return known_result(driver)
 
 
 def press(driver, name: str) -> None:
@@ -63,7 +63,7 @@ def start(driver, address: str, name: str, opponent: str, seat: str = "0"):
     old = game(driver)["id"]
     press(driver, "start")
     wait(driver, lambda: game(driver)["id"] != old, "the new game")
-    return settled(driver)
+    return known_result(driver)
 
 
 def choose(driver, select: str, value: str) -> None:
@@ -72,10 +72,10 @@ def choose(driver, select: str, value: str) -> None:
 
 def move(driver, action: str) -> dict:
     """Makes a move by mouse and waits for the answer; its first cell is lit."""
-    way = next(way for way in settled(driver)["legal"] if way["action"] == action)
+    way = next(way for way in known_result(driver)["legal"] if way["action"] == action)
     assert set(way["cells"][:1]) <= lit(driver)
     make(driver, way)
-    return settled(driver)
+    return known_result(driver)
 
 
 def lit(driver) -> set[str]:
@@ -118,7 +118,7 @@ def test_a_whole_game_of_foq_with_the_mouse(window, foq):
     assert one(window, "#graph svg").is_displayed()
     press(window, "undo")
     wait(window, lambda: not game(window)["over"], "the move taken back")
-    assert settled(window)["to_move"] == 0
+    assert known_result(window)["to_move"] == 0
     press(window, "redo")
     wait(window, lambda: game(window)["ply"] == view["ply"], "the move made again")
 
@@ -138,19 +138,19 @@ def test_tic_tac_toe_with_the_keyboard_alone(window, foq):
     assert focused() == "b2"
     keys(Keys.ENTER)
     wait(window, lambda: game(window)["ply"] >= 1, "the move")
-    view = settled(window)
+    view = known_result(window)
     assert view["history"][0]["action"] == "b2"
     assert "Your move" in text(window, "#say")
     while not view["over"]:
         window.execute_script("document.querySelector('[data-cell][tabindex=\"0\"]').focus()")
         keys("h")
         wait(window, lambda: game(window)["hint"], "the hint")
-        hint = settled(window)["hint"]
+        hint = known_result(window)["hint"]
         assert hint in text(window, "#turn-words")
         window.execute_script("cellOf(arguments[0]).focus()", hint)
         keys(Keys.ENTER)
         wait(window, lambda ply=view["ply"]: game(window)["ply"] > ply, "the move")
-        view = settled(window)
+        view = known_result(window)
     rules, state = replayed(view)
     assert float(rules.rewards(state)[0]) >= 0  # with hints nobody loses at tic-tac-toe
 
@@ -167,7 +167,7 @@ def test_a_whole_game_of_evopawness(window, evopawness):
     assert "1,2" in text(window, "#about-cell")
     one(window, "#choices button").click()
     wait(window, lambda: game(window)["ply"] == 2, "the move and its answer")
-    view = settled(window)
+    view = known_result(window)
     assert view["history"][0]["action"] == "a*1,2"
     assert "choose a lit piece, then where it goes" in text(window, "#turn-words")
     kinds = set()
@@ -200,7 +200,7 @@ def test_undo_hint_and_flip(window, foq):
     assert window.find_elements(By.CSS_SELECTOR, "#board .advice")
     press(window, "flip")
     assert "flipped" in (one(window, "#board").get_attribute("class") or "")
-    assert settled(window)["hint"] in {way["action"] for way in game(window)["legal"]}
+    assert known_result(window)["hint"] in {way["action"] for way in game(window)["legal"]}
     move(window, game(window)["hint"])  # the cell is elsewhere now, and still the one that is meant
     press(window, "flip")
 
@@ -214,7 +214,7 @@ def test_thinking_shows_how_far_it_is_and_can_be_stopped(window, foq):
     wait(window, lambda: window.execute_script(reached), "some of the thought")
     assert "so far" in text(window, "#verdict")
     press(window, "stop")
-    found = settled(window)["report"]
+    found = known_result(window)["report"]
     assert 0 < found["simulations"] < 4096
     assert not one(window, "#stop").is_displayed()
     assert f"after {found['simulations']} simulations" in text(window, "#verdict")
@@ -262,7 +262,7 @@ def test_analysis_shows_every_move_on_the_board(window, foq):
     start(window, foq, "tictactoe", "person")
     press(window, "analyse")
     wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#board .number")) == 9, "numbers on all cells")
-    view = settled(window)
+    view = known_result(window)
     assert f"{view['report']['simulations']} simulations" in text(window, "#verdict")
     assert len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 9
     one(window, "#overlay [data-show=visits]").click()
@@ -276,14 +276,14 @@ def test_a_reload_in_the_middle_changes_nothing(window, foq):
     view = fresh(window, foq)
     view = move(window, view["legal"][1]["action"])
     window.refresh()
-    again = settled(window)
+    again = known_result(window)
     assert (again["id"], again["version"], again["svg"]) == (view["id"], view["version"], view["svg"])
     # Nor does a server that has forgotten the game: the page brings it along.
     window.execute_async_script(
         "const done = arguments[arguments.length - 1]; call('DELETE', `sessions/${view.id}`).then(() => done())"
     )
     window.refresh()
-    revived = settled(window)
+    revived = known_result(window)
     assert revived["id"] != view["id"]
     assert revived["svg"] == view["svg"]
 
@@ -297,7 +297,7 @@ def test_two_windows_side_by_side(window, foq):
         assert first["id"] != second["id"]
         second = move(window, second["legal"][0]["action"])
         window.switch_to.window(tab)
-        assert settled(window)["ply"] == 0
+        assert known_result(window)["ply"] == 0
         first = move(window, first["legal"][-1]["action"])
         # The same game in both: what is done in one makes the other's position an old one.
         window.execute_script("call('POST', `sessions/${view.id}/resign`, { version: view.version })")
@@ -324,7 +324,7 @@ def test_a_link_carries_the_position(window, foq):
     window.execute_script("$('share').close(); sessionStorage.clear()")
     window.get("about:blank")
     window.get(link)
-    there = settled(window)
+    there = known_result(window)
     assert there["id"] != view["id"]
     assert there["svg"] == view["svg"]
     assert there["history"] == view["history"]
@@ -377,7 +377,7 @@ def test_an_earlier_position_is_analysed_apart_from_the_game(window, foq):
             wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 8, "its analysis")
             press(window, "present")
             wait(window, lambda: len(window.find_elements(By.CSS_SELECTOR, "#lines tbody tr")) == 7, "the present one")
-    over = settled(window)
+    over = known_result(window)
     assert over["over"]
     assert "The game is over" in text(window, "#verdict")
     window.find_elements(By.CSS_SELECTOR, "#moves button")[3].click()
@@ -418,7 +418,7 @@ def test_any_number_of_random_games_and_several_people(window, foq):
         assert not node.is_displayed() or node.accessible_name, node.get_attribute("outerHTML")
     number.send_keys("37", Keys.ENTER)  # 3737
     wait(window, lambda: game(window)["id"] != view["id"], "another game, by the key alone")
-    view = settled(window)
+    view = known_result(window)
     assert view["players"] == ["person", "uct:3737"]
     press(window, "new")
     wait(window, lambda: one(window, "#pick-number").is_displayed(), "the dialog")
@@ -457,13 +457,13 @@ def test_files_and_what_is_none(window, foq, tmp_path):
         assert game(window)["id"] == view["id"]
     one(window, "#load").send_keys(str(saved["game"]))
     wait(window, lambda: game(window)["id"] != view["id"], "the game from the file")
-    loaded = settled(window)
+    loaded = known_result(window)
     assert loaded["history"] == view["history"]
     assert not window.execute_script("return $('share').open")
     press(window, "files")
     one(window, "#load").send_keys(str(saved["position"]))
     wait(window, lambda: game(window)["id"] != loaded["id"], "the position from the file")
-    there = settled(window)
+    there = known_result(window)
     assert (there["history"], there["to_move"], there["status"]) == ([], view["to_move"], view["status"])
 
 
@@ -561,7 +561,7 @@ def test_everything_has_a_name_and_can_be_read_in_light_and_dark(window, foq):
     move(window, view["legal"][0]["action"])
     press(window, "analyse")
     wait(window, lambda: window.find_elements(By.CSS_SELECTOR, "#lines tbody tr"), "lines")
-    settled(window)
+    known_result(window)
     for theme in ("light", "dark"):
         window.execute_script("theme(arguments[0])", theme)
         wait(window, lambda: window.execute_script(CONTRAST) == [], "enough contrast once the colours have changed")

@@ -139,13 +139,13 @@ def test_a_value_that_is_not_learnt_is_told_once():
 
 def test_a_value_that_is_learnt_by_heart_is_told_once():
     """Figures of a run of EvoPawness: what the buffer holds was learnt, of new games less was known than nothing."""
-    figures = {"value_loss": 0.55, "value_baseline": 0.96, "outcome_size": 0.99}
+    figures = {"value_loss": 0.55, "value_baseline": 0.96, "value_target_rms": 0.99}
     balance = Balance()
     said = [balance.warning({**figures, "value_error": 1.08}) for _ in range(80)]
     (words,) = filter(None, said)
     assert said.index(words) == 29
     assert "foretold games worse than one that always says 0 (squared error 1.166, 0.980): it learns them by" in words
-    assert not any(balance.warning({**figures, "value_error": None, "outcome_size": None}) for _ in range(80))
+    assert not any(balance.warning({**figures, "value_error": None, "value_target_rms": None}) for _ in range(80))
     balance = Balance()
     assert not any(balance.warning({**figures, "value_error": 0.95}) for _ in range(80))
 
@@ -348,7 +348,7 @@ def test_a_run_begins_with_the_weights_of_another(run):
     home, _, _ = run
     options = [option for option in TINY if not option.startswith(("--channels", "--blocks"))]
     code, _, errors = call(
-        "train.py", *options, "--weights=runs/a", "--learning_rate=1e-12", "--iterations=1", "--out=runs/c", cwd=home
+        "train.py", *options, "--init_from=runs/a", "--learning_rate=1e-12", "--iterations=1", "--out=runs/c", cwd=home
     )
     assert code == 0, errors
     found = []
@@ -452,7 +452,7 @@ BAD = {
     "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
     "no games": ("train.py", ["--num_envs=0"], "--num_envs must be at least 1"),
-    "weights of nothing": ("train.py", ["--weights=nowhere"], "nowhere does not exist"),
+    "weights of nothing": ("train.py", ["--init_from=nowhere"], "nowhere does not exist"),
     "no such devices": ("train.py", ["--devices=99"], "--devices=99: must be from 1"),
     "no number": ("train.py", ["--num_envs=many"], "num_envs"),
     "no choice": ("train.py", ["--search=alphabeta"], "gumbel"),

@@ -205,13 +205,13 @@ def test_turned_positions_look_the_same_and_offer_the_turned_actions(games, fact
     planes, masks = facts([past[0] | {"past": past[1:]} for past in chosen])
     mirrored, mirror_masks = facts([turned(past[0]) | {"past": list(map(turned, past[1:]))} for past in chosen])
     np.testing.assert_array_equal(mirrored, planes)
-    flip = envs.make("evopawness").to_view[1]
+    flip = envs.make("evopawness").to_mover_frame[1]
     assert masks.any()
     np.testing.assert_array_equal(mirror_masks[:, flip], masks)
 
 
 def test_view_of_each_player():
-    white, black = envs.make("evopawness").to_view
+    white, black = envs.make("evopawness").to_mover_frame
     assert (white == np.arange(2998)).all() and (black[black] == white).all()
     parse = evopawness.parse_action
     pairs = [("a*2,3", "a*6,3"), ("m*1,0*1,0", "m*7,0*-1,0"), ("p*0,8*B", "p*8,8*B"), ("skip", "skip")]

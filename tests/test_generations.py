@@ -40,8 +40,8 @@ def test_generation_zero_is_random(random_games):
 
 
 def test_what_the_article_has_not_is_refused():
-    with pytest.raises(ValueError, match="--lesson_share is no part of --recipe=value_generations"):
-        dataclasses.replace(CONFIG, lesson_share=0.1)
+    with pytest.raises(ValueError, match="--proof_share is no part of --recipe=value_generations"):
+        dataclasses.replace(CONFIG, proof_share=0.1)
     with pytest.raises(ValueError, match="--gate is no part"):
         dataclasses.replace(CONFIG, gate=True)
 

@@ -321,7 +321,7 @@ def test_area_and_komi_decide():
 def test_memory_is_not_part_of_what_is_remembered():
     game = envs.make("go:size=9,ko=psk")
     size = lambda s: sum(x.nbytes for x in jax.tree.leaves(s))
-    kept = game.remember(game.init())
+    kept = game.observation_state(game.init())
     assert size(kept) == 8 * (2 * 9 * 4 + 1) + 1  # eight boards of two words a row, whose turn, and how many
     assert size(go.init(9)) == 196 and size(go.init(19)) == 957
 

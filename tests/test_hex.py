@@ -219,6 +219,6 @@ def test_picture_of_a_position():
 
 def test_the_second_player_sees_the_board_over_the_diagonal():
     game = envs.make("hex:size=3")
-    assert game.to_view.tolist() == [list(range(10)), [0, 3, 6, 1, 4, 7, 2, 5, 8, 9]]
+    assert game.to_mover_frame.tolist() == [list(range(10)), [0, 3, 6, 1, 4, 7, 2, 5, 8, 9]]
     planes = np.asarray(game.observe(game.from_record(ONE)))
     assert np.flatnonzero(planes[..., 1]).tolist() == [3] and planes[..., 2].all() and not planes[..., 0].any()

@@ -52,12 +52,12 @@ def test_outcomes_by_hand():
     nothing = jnp.zeros((4, 2))
     fields = dict.fromkeys(selfplay.Row._fields, nothing)
     rows = selfplay.Row(**fields | {"player": player, "values": values, "done": done, "rewards": rewards})
-    result, known = selfplay.outcomes(rows, 1.0)
+    result, known = selfplay.value_targets(rows, 1.0)
     assert known.tolist() == [[True, True], [True, True], [False, True], [False, False]]
     assert result[..., 0].tolist() == [[1, -1], [-1, -1], [0, 1], [0, 0]]
     assert (result[..., 1] == -result[..., 0]).all()
     # Half the value that the search found one row on, seen from here, and half of that row's own target.
-    blended, known_too = selfplay.outcomes(rows, 0.5)
+    blended, known_too = selfplay.value_targets(rows, 0.5)
     assert known_too.tolist() == known.tolist()
     np.testing.assert_allclose(blended[..., 0], [[0.3, -0.65], [-1, -0.8], [0, 1], [0, 0]], atol=1e-6)
 
@@ -70,10 +70,10 @@ def test_outcomes_of_three_players_by_hand():
     fields = dict.fromkeys(selfplay.Row._fields, jnp.zeros((3, 1)))
     done = jnp.array([[0], [0], [1]], bool)
     rows = selfplay.Row(**fields | {"player": player, "values": values, "done": done, "rewards": rewards})
-    result, known = selfplay.outcomes(rows, 1.0)
+    result, known = selfplay.value_targets(rows, 1.0)
     assert known.all()
     assert result[:, 0].tolist() == [[-0.5, 1, -0.5], [-0.5, -0.5, 1], [1, -0.5, -0.5]]
-    blended, _ = selfplay.outcomes(rows, 0.5)
+    blended, _ = selfplay.value_targets(rows, 0.5)
     # By player: (-0.25, 0.9, -0.65) at the second row, then (-0.025, 0.65, -0.625) at the first.
     np.testing.assert_allclose(blended[:, 0], [[-0.025, 0.65, -0.625], [-0.65, -0.25, 0.9], [1, -0.5, -0.5]], atol=1e-6)
 
@@ -102,7 +102,7 @@ def test_future_moves_by_hand():
         filled = replay.Replay(ring, known, known, known, jnp.int32(shift))
         index = jnp.array([(t + shift) % 4 * 3 + lane for t, lane in expected])
         np.testing.assert_array_equal(replay.future_moves(game, filled, index), jnp.stack(list(expected.values())))
-    view = dataclasses.replace(game, to_view=np.stack([np.arange(9), np.arange(9)[::-1]]))
+    view = dataclasses.replace(game, to_mover_frame=np.stack([np.arange(9), np.arange(9)[::-1]]))
     seen = replay.future_moves(view, replay.Replay(rows, known, known, known, jnp.int32(0)), jnp.array([3]))
     assert seen[0].tolist() == [1, 2, 2, 2, 2, 2, 2, 2, 0]
 
@@ -131,7 +131,7 @@ def test_owners_by_hand():
         filled = replay.Replay(ring, known, known, known, jnp.int32(shift))
         index = jnp.array([(t + shift) % 4 * 2 + lane for t, lane in expected])
         np.testing.assert_array_equal(replay.owners_in_the_end(game, filled, index), list(expected.values()))
-    view = dataclasses.replace(game, to_view=np.stack([np.arange(9), np.arange(9)[::-1]]))
+    view = dataclasses.replace(game, to_mover_frame=np.stack([np.arange(9), np.arange(9)[::-1]]))
     seen = replay.owners_in_the_end(view, replay.Replay(rows, known, known, known, jnp.int32(0)), jnp.array([2]))
     assert seen[0].tolist() == [*nobody, 0, 0, 1, 1]
 
@@ -233,7 +233,7 @@ def test_three_players_learn_a_value_for_every_seat():
     batch = replay.sample(game, run.replay, index, dataclasses.replace(config, future_weight=1.0))
     assert batch.value.shape == (32, 3)
     np.testing.assert_allclose(batch.value.sum(-1), 0, atol=1e-6)
-    logits, value = net.apply(run.learning.average, batch.planes)
+    logits, value = net.apply(run.learning.ema_weights, batch.planes)
     assert (logits.shape, value.shape) == ((32, 16), (32, 3))
     assert batch.future.min() >= 0 and batch.future.max() == 3
 
@@ -326,7 +326,7 @@ def test_every_row_is_drawn_as_often_as_asked():
 
 
 def test_learning_rate_by_hand():
-    config = Config(learning_rate=1.0, batch_size=100, warmup_positions=2000, final_learning_rate=0.1)
+    config = Config(learning_rate=1.0, batch_size=100, warmup_positions=2000, final_lr_fraction=0.1)
     rate = lambda updates, progress: float(learner.learning_rate(config, jnp.int32(updates), jnp.float32(progress)))
     assert rate(0, 0.0) == pytest.approx(1 / 20)
     assert rate(9, 0.0) == pytest.approx(1 / 2)
@@ -336,13 +336,13 @@ def test_learning_rate_by_hand():
 
 
 def test_the_average_looks_back_over_positions_whatever_the_batch():
-    """Of weights that change once, 1 / e is left in the average after `average_positions` more positions."""
+    """Of weights that change once, 1 / e is left in the average after `ema_positions` more positions."""
     for batch in (64, 512):
-        config = Config(batch_size=batch, average_positions=64_000)
-        keeps = [float(learner.average_decay(config, jnp.int32(100_000 + u))) for u in range(64_000 // batch)]
+        config = Config(batch_size=batch, ema_positions=64_000)
+        keeps = [float(learner.ema_decay(config, jnp.int32(100_000 + u))) for u in range(64_000 // batch)]
         assert np.prod(keeps) == pytest.approx(np.exp(-1), rel=0.01)
-    assert float(learner.average_decay(Config(), jnp.int32(10))) == pytest.approx(11 / 20)
-    assert float(learner.average_decay(Config(average_positions=0), jnp.int32(10))) == 0
+    assert float(learner.ema_decay(Config(), jnp.int32(10))) == pytest.approx(11 / 20)
+    assert float(learner.ema_decay(Config(ema_positions=0), jnp.int32(10))) == 0
 
 
 @pytest.mark.parametrize("kind", ["muon", "adamw"])
@@ -359,10 +359,10 @@ def test_kernels_decay_and_nothing_else_does(kind):
 
 def test_options_of_earlier_versions_count_positions_now():
     saved = dataclasses.asdict(Config(batch_size=256))
-    for name in ("warmup_positions", "average_positions", "rating_positions"):
+    for name in ("warmup_positions", "ema_positions", "rating_positions"):
         del saved[name]
-    read = config_lib.read({**saved, "warmup_updates": 100, "average_decay": 0.998, "rating_updates": 2000})
-    assert (read.warmup_positions, read.average_positions, read.rating_positions) == (25_600, 128_000, 512_000)
+    read = config_lib.read({**saved, "warmup_updates": 100, "ema_decay": 0.998, "rating_updates": 2000})
+    assert (read.warmup_positions, read.ema_positions, read.rating_positions) == (25_600, 128_000, 512_000)
     with pytest.raises(TypeError, match="unheard_of"):
         config_lib.read({**saved, "unheard_of": 1})
 
@@ -535,7 +535,7 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(parts, tmp_path):
     assert same(iterate(run, 0.2), iterate(restored, 0.2))
     assert same(run, load_run(path, SMALL, mesh.make_mesh(16, 32, 2)))  # on another number of devices
     network = models.load(checkpoint.find(tmp_path, "networks"), SMALL)
-    assert same(network, run.learning.average)
+    assert same(network, run.learning.ema_weights)
 
 
 def test_only_the_last_two_resume_folders_are_kept_and_all_networks(parts, tmp_path):

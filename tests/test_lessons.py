@@ -20,7 +20,7 @@ from envs import saved
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
-    replay_capacity=400, batch_size=32, warmup_positions=0, lesson_share=0.25, lesson_positions=8192,
+    replay_capacity=400, batch_size=32, warmup_positions=0, proof_share=0.25, lesson_positions=8192,
     future_weight=1.0, reply_weight=1.0,
 )  # fmt: skip
 
@@ -38,7 +38,7 @@ def test_lessons_agree_with_perfect_play(spec, opening):
     """Every position, for both movers: its value, and what is said of each of its moves."""
     game = envs.make(spec)
     state = saved.replay(game, game.init(), opening)[0][-1]
-    graph = jax.jit(proof_number.make_asker(game, 4096))(state, jnp.float32(1))
+    graph = jax.jit(proof_number.make_claim_prover(game, 4096))(state, jnp.float32(1))
     assert proof_number.decided(graph.numbers)[0]
     pick = jax.jit(proof_targets.pick, static_argnums=(0, 4))
     memory, actions, right, value, there = pick(game, graph, game.player(state), jax.random.key(0), 300)
@@ -48,7 +48,7 @@ def test_lessons_agree_with_perfect_play(spec, opening):
     assert {-1, 1} == set(np.asarray(value)[rows].tolist())
     movers = jax.vmap(game.player)(memory)
     assert set(np.asarray(movers)[rows].tolist()) == {0, 1}
-    of_view = np.argsort(game.to_view, axis=1) if game.to_view is not None else None
+    of_view = np.argsort(game.to_mover_frame, axis=1) if game.to_mover_frame is not None else None
     said = {True: 0, False: 0}
     for row, place in zip(rows, places, strict=True):
         for code, good in zip(np.asarray(actions[row]), np.asarray(right[row]), strict=True):
@@ -65,7 +65,7 @@ def test_lessons_agree_with_perfect_play(spec, opening):
 def test_where_draws_are_possible_only_wins_are_told():
     """Tic-tac-toe from the start is a draw, so that X does not win is known, but not whether he loses."""
     game = envs.make("tictactoe")
-    graph = jax.jit(proof_number.make_asker(game, 8192))(game.init(), jnp.float32(1))
+    graph = jax.jit(proof_number.make_claim_prover(game, 8192))(game.init(), jnp.float32(1))
     assert (graph.numbers.refute[0], bool(graph.drawn)) == (0, True)
     memory, _, _, value, there = proof_targets.pick(game, graph, jnp.int32(0), jax.random.key(0), 500)
     rows = np.flatnonzero(there)
@@ -78,7 +78,7 @@ def test_few_moves_are_as_frequent_as_many():
     """Single queen, 5 x 5: of 200 lessons from thousands of positions no number of moves has more than the even share,
     but for those that few positions have."""
     game = envs.make("foq_single:rows=5,cols=5")
-    graph = jax.jit(proof_number.make_asker(game, 1 << 14))(game.init(), jnp.float32(1))
+    graph = jax.jit(proof_number.make_claim_prover(game, 1 << 14))(game.init(), jnp.float32(1))
     count = 200
     memory, *_, there = proof_targets.pick(game, graph, jnp.int32(0), jax.random.key(0), count)
     assert np.asarray(there).all()
@@ -106,8 +106,8 @@ def test_searches_begin_as_early_as_they_come_to_an_end(parts):
         run, figures = iterate(run, 0.0)
         assert float(figures["proved"]) == 1
     assert float(run.lessons.reach) == 0
-    assert float(figures["lesson_plies"]) <= 2  # of sixteen lanes one is that young
-    assert int(figures["lesson_rows"]) == int(run.lessons.there.sum()) > 0
+    assert float(figures["proof_plies"]) <= 2  # of sixteen lanes one is that young
+    assert int(figures["proof_rows"]) == int(run.lessons.there.sum()) > 0
     config = dataclasses.replace(
         SMALL, env="connect_four", lesson_positions=512, num_simulations=2, future_weight=0.0, reply_weight=0.0
     )
@@ -203,7 +203,7 @@ def test_devices_search_below_lanes_of_their_own():
     iterate = jax.jit(make_iteration(game, net, SMALL, devices))
     for _ in range(4):
         run, figures = iterate(run, 0.0)
-    assert float(figures["lesson_rows"]) == int(run.lessons.there.sum())
+    assert float(figures["proof_rows"]) == int(run.lessons.there.sum())
     left, right = np.split(np.asarray(run.lessons.there), 2, axis=1)
     assert left.any() and right.any()
     assert float(run.lessons.reach) >= 0
@@ -211,9 +211,9 @@ def test_devices_search_below_lanes_of_their_own():
 
 def test_what_lessons_cannot_be_for_is_refused():
     game = envs.make("foq_multi")
-    with pytest.raises(ValueError, match=r"--lesson_share=0.25: lessons are for two players; foq_multi.* has 3"):
+    with pytest.raises(ValueError, match=r"--proof_share=0.25: lessons are for two players; foq_multi.* has 3"):
         proof_targets.make_teach(game, dataclasses.replace(SMALL, env="foq_multi"))
     with pytest.raises(ValueError, match="room for at least 512 positions, not 100"):
         proof_targets.make_teach(envs.make("foq"), dataclasses.replace(SMALL, lesson_positions=100))
-    with pytest.raises(ValueError, match="--lesson_share must be from 0 to 0.9, not 1"):
-        dataclasses.replace(SMALL, lesson_share=1)
+    with pytest.raises(ValueError, match="--proof_share must be from 0 to 0.9, not 1"):
+        dataclasses.replace(SMALL, proof_share=1)

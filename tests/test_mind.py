@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import envs
-from agents.players.stateful import Mind, even_step, make_mover
+from agents.players.stateful import TreePlayer, even_step, make_mover
 
 
 @pytest.mark.parametrize(("simulations", "most", "step"), [(16, 50, 16), (120, 50, 40), (100, 32, 25), (None, 32, 32)])
@@ -24,7 +24,7 @@ def test_a_prime_number_is_missed_by_a_few():
 @pytest.mark.parametrize(("spec", "simulations"), [("uct", 16), ("uct", 120), ("models/tictactoe", 8)])
 def test_as_many_simulations_are_made_as_are_asked_for(spec, simulations):
     game = envs.make("tictactoe")
-    mind = Mind(spec, game, simulations)
+    mind = TreePlayer(spec, game, simulations)
     mind.place(game.init(), [], game.init())
     assert mind.think(60.0, simulations) == simulations
     assert sum(move["visits"] for move in mind.report(9)["moves"]) == simulations

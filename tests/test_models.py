@@ -38,7 +38,7 @@ def folders(tmp_path_factory):
     )
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
-    run = run._replace(learning=run.learning._replace(average=jax.tree.map(noise, run.learning.average)))
+    run = run._replace(learning=run.learning._replace(average=jax.tree.map(noise, run.learning.ema_weights)))
     save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
     models.save(home / "run", home / "model")
     return home / "run", home / "model"
@@ -69,9 +69,9 @@ def test_a_model_says_how_it_plays(folders, tmp_path, monkeypatch, capsys):
     assert "KiB" in capsys.readouterr().out
     config = models.about(tmp_path / "model")["config"]
     search = for_play(config, envs.make(SPEC), 32)
-    assert (search.value_scale, search.leaf_symmetry) == (0.1, "average")
+    assert (search.gumbel_value_scale, search.leaf_symmetry) == (0.1, "average")
     usual = for_play(models.about(folders[1])["config"], envs.make(SPEC), 32)
-    assert (usual.value_scale, usual.leaf_symmetry) == (0.3, "none")
+    assert (usual.gumbel_value_scale, usual.leaf_symmetry) == (0.3, "none")
 
 
 def test_it_is_small_and_leaves_nothing_beside(folders):
@@ -100,7 +100,7 @@ def test_a_run_begins_with_the_network_of_another(folders):
     begin = lambda config: begin_with(make_network(game, config), config)
     learning = start_run(game, begin(config), config).learning
     for begun, shipped in zip(
-        jax.tree.leaves((learning.weights, learning.average)),
+        jax.tree.leaves((learning.weights, learning.ema_weights)),
         2 * jax.tree.leaves(models.load(folders[1], config)),
         strict=True,
     ):
@@ -123,7 +123,7 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
     game, small = envs.make(SPEC), models.about(folders[1])["config"]
     large = dataclasses.replace(small, weights=str(folders[1]), channels=16, blocks=2)
     net = begin_with(make_network(game, large), large)
-    grown = start_run(game, net, large).learning.average
+    grown = start_run(game, net, large).learning.ema_weights
     assert grown["params"]["ResidualBlock_1"]["Conv_0"]["kernel"].shape[2:] == (16, 16)
     planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
     before = make_network(game, small).apply(models.load(folders[1], small), planes)

@@ -90,12 +90,12 @@ def test_fair_openings_are_those_that_are_not_decided(name):
     game = envs.make(name)
     draws = [next(openings.make_openings(game, 60, 5, fair)(jax.random.key(1))) for fair in (False, True)]
     assert all(not game.over(jax.tree.map(lambda x, i=i: x[i], d.states)) for d in draws for i in range(60))
-    wins = [sum(wins_at_once(game, jax.tree.map(lambda x, i=i: x[i], d.states)) for i in range(60)) for d in draws]
+    wins = [sum(immediate_wins(game, jax.tree.map(lambda x, i=i: x[i], d.states)) for i in range(60)) for d in draws]
     assert wins[0] > 0
     assert wins[1] == 0
 
 
-def wins_at_once(game: envs.Game, state) -> bool:
+def immediate_wins(game: envs.Game, state) -> bool:
     mover = int(game.player(state))
     after = [game.move(state, action) for action in np.flatnonzero(game.mask(state))]
     return any(float(game.rewards(child)[mover]) == 1 for child in after)

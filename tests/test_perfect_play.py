@@ -63,7 +63,7 @@ def test_proofs_play_perfectly_with_a_network_that_is_wrong(kind, empty, positio
     assert few.sum() > 1000
     states, right, values = jax.tree.map(lambda x: x[few], states), right[few], values[few]
     wrong = table_network(states, -values)
-    config = Config(num_simulations=positions, search=kind, gumbel_actions=16, proofs=True)
+    config = Config(num_simulations=positions, search=kind, max_num_considered_actions=16, proofs=True)
     found = choose(envs.make("tictactoe"), wrong, config, states)
     assert right[np.arange(len(right)), found.action].all()
     np.testing.assert_array_equal(found.value, values)
@@ -87,7 +87,7 @@ def test_proofs_know_what_the_theory_of_the_game_does(kind):
     after sixteen simulations with a network that knows nothing."""
     game = envs.make("foq")
     states = stack([corridors(game, *lengths, mover) for lengths in ((6, 5), (5, 5)) for mover in (0, 1)])
-    config = Config(num_simulations=16, search=kind, gumbel_actions=16, proofs=True)
+    config = Config(num_simulations=16, search=kind, max_num_considered_actions=16, proofs=True)
     found = choose(game, blank_network(72), config, states)
     assert found.action[:2].tolist() == [1, 64]
     assert found.value.tolist() == [1, 1, -1, -1]
@@ -107,7 +107,7 @@ def after(game, *actions):
 def test_proofs_see_a_win_in_one_that_is_not_even_looked_at(kind):
     """Four in a row at the far end of the board, which five simulations of a network that knows nothing never reach."""
     game = envs.make("gomoku:size=9")
-    config = Config(num_simulations=5, search=kind, gumbel_actions=5, proofs=True)
+    config = Config(num_simulations=5, search=kind, max_num_considered_actions=5, proofs=True)
     states = after(game, 73, 0, 74, 2, 75, 4, 76, 6)  # X on the last line from its second point on
     found = choose(game, blank_network(81), config, states)
     assert found.visits[0, [72, 77]].sum() == 0
@@ -122,7 +122,7 @@ def test_proofs_see_a_win_in_one_that_is_not_even_looked_at(kind):
 def test_proofs_see_that_a_move_lets_the_other_side_win_at_once(kind):
     """Three in a row at the bottom of Connect Four: all moves but the one beside them lose, as a look at each shows."""
     game = envs.make("connect_four")
-    config = Config(num_simulations=7, search=kind, gumbel_actions=7, proofs=True)
+    config = Config(num_simulations=7, search=kind, max_num_considered_actions=7, proofs=True)
     found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
     assert found.action[0] == 3
     assert found.policy[0, found.visits[0] == 1].max() == 0  # what was looked at once is known to lose
@@ -132,7 +132,7 @@ def test_proofs_see_that_a_move_lets_the_other_side_win_at_once(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_policy_is_taught_over_moves_that_may_still_be_best(kind):
     """After three simulations three moves are known to lose and nothing of the others."""
-    config = Config(num_simulations=3, search=kind, gumbel_actions=7, proofs=True)
+    config = Config(num_simulations=3, search=kind, max_num_considered_actions=7, proofs=True)
     game = envs.make("connect_four")
     found = choose(game, blank_network(7), config, after(game, 0, 0, 1, 1, 2))
     assert found.visits[0].tolist() == [1, 1, 1, 0, 0, 0, 0]
@@ -152,6 +152,6 @@ def test_contenders():
         logits, jnp.ones((6, 3), jnp.int32), jnp.full((6, 3), 0.5), zeros, zeros, jnp.full(6, 4),
         jnp.array(low, jnp.int8), jnp.array(high, jnp.int8),
     )  # fmt: skip
-    found = selection.contenders(edges)
+    found = selection.final_candidates(edges)
     np.testing.assert_array_equal(selection.legal(found), np.array(left, bool))
-    np.testing.assert_array_equal(found.q[0], [0, 0.5, -1])
+    np.testing.assert_array_equal(found.edge_values[0], [0, 0.5, -1])

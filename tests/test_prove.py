@@ -213,13 +213,13 @@ def test_what_theory_settles_is_right():
     game = envs.make("foq:rows=4,cols=5")
     states = list(random_endgames(800))
     together = jax.tree.map(lambda *x: jnp.stack(x), *states)
-    settled = np.asarray(jax.jit(jax.vmap(foq_theory.settled))(together))
+    known_result = np.asarray(jax.jit(jax.vmap(foq_theory.known_result))(together))
     regions = np.asarray(jax.jit(jax.vmap(foq_theory.regions))(together))
     plain = exact_results(game, together)
-    known = ~np.isnan(settled)
+    known = ~np.isnan(known_result)
     together_still = regions.all(1).any((1, 2))
     assert (known & ~together_still).sum() > 150 and 40 < (known & together_still).sum() < together_still.sum()
-    np.testing.assert_array_equal(settled[known], plain[known])
+    np.testing.assert_array_equal(known_result[known], plain[known])
     for state, region in list(zip(states, regions, strict=True))[:60]:
         free = {(int(r), int(c)) for r, c in np.argwhere(~np.asarray(state.ripped))}
         for queen, found in zip(np.asarray(state.queens), region, strict=True):
@@ -234,7 +234,7 @@ def test_a_draw_that_theory_knows_is_no_loss():
     """Tic-tac-toe of which it is known from the first move on that it is a draw."""
     game = envs.make("tictactoe")
     known = lambda s: jnp.where((s.board != 0).any(), 0.0, jnp.nan)
-    verdict = proof_number.make_solver(dataclasses.replace(game, settled=known), 1 << 12)(game.init())
+    verdict = proof_number.make_solver(dataclasses.replace(game, known_result=known), 1 << 12)(game.init())
     assert verdict.value == 0
 
 
@@ -273,9 +273,9 @@ def test_the_essence_of_a_position():
         record | {"ripped": np.flatnonzero(np.ravel(board)).tolist() + extra, "queens": queens, "to_move": turn}
     )
     same = lambda a, b: all(jax.tree.leaves(jax.tree.map(lambda x, y: bool((x == y).all()), a, b)))
-    whole = foq_theory.essence(make([], [10, 14], 0))
-    assert same(whole, foq_theory.essence(make([], [14, 10], 1)))
-    assert not same(whole, foq_theory.essence(make([], [10, 14], 1)))
-    assert not same(whole, foq_theory.essence(make([3], [10, 14], 0)))
+    whole = foq_theory.canonical(make([], [10, 14], 0))
+    assert same(whole, foq_theory.canonical(make([], [14, 10], 1)))
+    assert not same(whole, foq_theory.canonical(make([], [10, 14], 1)))
+    assert not same(whole, foq_theory.canonical(make([3], [10, 14], 0)))
     shut = [5, 6]  # the left queen can no longer come to the two squares above
-    assert same(foq_theory.essence(make(shut, [10, 14], 0)), foq_theory.essence(make([*shut, 0, 1], [10, 14], 0)))
+    assert same(foq_theory.canonical(make(shut, [10, 14], 0)), foq_theory.canonical(make([*shut, 0, 1], [10, 14], 0)))

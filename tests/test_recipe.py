@@ -15,7 +15,7 @@ from agents.runtime import mesh
 from agents.search import selection
 from agents.search.tree import SearchResult
 from agents.training import iteration, replay, selfplay
-from agents.training.learner import imitation
+from agents.training.learner import policy_cross_entropy
 from envs import evopawness
 
 SMALL = Config(
@@ -47,7 +47,7 @@ def play(config, plies, search, lanes=None, fast=None, full=None):
 
 def test_ended_games_carry_all_their_moves():
     """Up to two random moves, then the first free square each time until somebody has a line or all is full."""
-    config = dataclasses.replace(SMALL, random_plies=2)
+    config = dataclasses.replace(SMALL, random_opening_plies=2)
     _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
     packed = jax.device_get(iteration.pack(ended))
     assert packed.there.sum() == np.asarray(ended.there).sum() >= 16
@@ -113,14 +113,14 @@ def row_fields(**fields):
 def test_surprising_rows_are_drawn_more_often():
     """Two rows in three: one share in three each when drawn evenly; surprises 3, 1 and 0 give 3/4 and 1/4 and nothing;
     half and half gives 13/24, 7/24 and 4/24."""
-    ring = ring_of(row_fields(surprise=jnp.array([[3.0], [1.0], [0.0], [9.0]]), done=jnp.zeros((4, 1), bool)))
+    ring = ring_of(row_fields(policy_kl=jnp.array([[3.0], [1.0], [0.0], [9.0]]), done=jnp.zeros((4, 1), bool)))
     ring = ring._replace(known=jnp.array([[1], [1], [1], [0]], bool))
     for weight, shares in ((0.0, [8, 8, 8, 0]), (1.0, [18, 6, 0, 0]), (0.5, [13, 7, 4, 0])):
         drawn = np.asarray(replay.draw(ring, jax.random.key(0), (24_000,), weight))
         counts = np.bincount(drawn, minlength=4)
         assert (np.abs(counts / 1000 - shares) < 0.4).all(), counts
         assert counts[3] == 0
-    calm = ring._replace(rows=ring.rows._replace(surprise=jnp.zeros((4, 1))))
+    calm = ring._replace(rows=ring.rows._replace(policy_kl=jnp.zeros((4, 1))))
     counts = np.bincount(np.asarray(replay.draw(calm, jax.random.key(0), (24_000,), 1.0)), minlength=4)
     assert (np.abs(counts / 1000 - [8, 8, 8, 0]) < 0.4).all(), counts
 
@@ -128,8 +128,8 @@ def test_surprising_rows_are_drawn_more_often():
 def test_unknown_rows_are_never_drawn_however_large_the_ring():
     """Sums of 200,000 shares in single precision would leave room between the rows."""
     drawn_key, known_key, surprise_key = jax.random.split(jax.random.key(0), 3)
-    surprise = jax.random.exponential(surprise_key, (196, 1024))
-    ring = ring_of(row_fields(surprise=surprise, done=jnp.zeros((196, 1024), bool)))
+    policy_kl = jax.random.exponential(surprise_key, (196, 1024))
+    ring = ring_of(row_fields(policy_kl=policy_kl, done=jnp.zeros((196, 1024), bool)))
     ring = ring._replace(known=jax.random.bernoulli(known_key, 0.7, (196, 1024)))
     for weight in (0.0, 0.5, 1.0):
         drawn = replay.draw(ring, drawn_key, (2_000_000,), weight)
@@ -150,7 +150,7 @@ def test_the_reply_is_the_policy_of_the_next_row():
 
 def test_a_row_without_a_policy_adds_no_loss():
     logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
-    loss, own, target = imitation(logits, jnp.array([[0, 1], [0, 2]]), jnp.array([[1.0, 0.0], [0.0, 0.0]]))
+    loss, own, target = policy_cross_entropy(logits, jnp.array([[0, 1], [0, 2]]), jnp.array([[1.0, 0.0], [0.0, 0.0]]))
     assert float(loss) == pytest.approx(-np.log(2 / 3) / 2)
     assert float(target) == 0
     entropy = lambda *p: -sum(x * np.log(x) for x in p)
@@ -193,7 +193,7 @@ def test_how_often_giving_up_was_wrong_by_hand():
     counted = jnp.ones((2, 3), bool).at[0, 1].set(False)
     config = Config(resign=0.9)
     share = jax.shard_map(
-        lambda ring, counted: iteration.wrongly_given_up(config, ring, counted), mesh=devices,
+        lambda ring, counted: iteration.false_resign_rate(config, ring, counted), mesh=devices,
         in_specs=jax.sharding.PartitionSpec(), out_specs=jax.sharding.PartitionSpec(), check_vma=False,
     )  # fmt: skip
     assert float(share(ring._replace(result=result), counted)) == 0.5
@@ -231,7 +231,7 @@ def test_distinct_openings_by_hand():
 
 
 def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
-    config = dataclasses.replace(SMALL, random_plies=2)
+    config = dataclasses.replace(SMALL, random_opening_plies=2)
     _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
     packed = iteration.pack(ended)
     games = game_log.Archive(tmp_path, GAME, 0)
@@ -257,7 +257,7 @@ def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
 def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     """Three quarters of the points are 191 Elo; half of them leave the gate shut."""
     run = iteration.Run(
-        learning=type("Learning", (), {"average": jnp.float32(2), "updates": jnp.int32(70)})(), rival=jnp.float32(1),
+        learning=type("Learning", (), {"average": jnp.float32(2), "updates": jnp.int32(70)})(), reference_weights=jnp.float32(1),
         replay=None, lanes=None, key=jnp.zeros(2, jnp.uint32), iteration=jnp.int32(5),
     )  # fmt: skip
     scores = iter([0.75, 0.5, 1.0])
@@ -266,9 +266,9 @@ def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     never = lambda: False
     rate = gating.make_rating(GAME, dataclasses.replace(SMALL, rating_games=20, gate=True), never)
     won, first = rate(run, gating.Rating())
-    assert (float(won.rival), round(first.elo), first.taken, first.updates) == (2, 191, 1, 70)
+    assert (float(won.reference_weights), round(first.elo), first.taken, first.updates) == (2, 191, 1, 70)
     kept, second = rate(run, first)
-    assert (float(kept.rival), second.elo, second.score, second.taken) == (1, first.elo, 0.5, 1)
+    assert (float(kept.reference_weights), second.elo, second.score, second.taken) == (1, first.elo, 0.5, 1)
     _, third = rate(run, second)
     assert third.elo - second.elo == pytest.approx(400 * np.log10(39))  # 19.5 of 20
     # Six wins, four losses and ten draws: more than half of the points, and one and a half times as many wins.

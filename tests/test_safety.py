@@ -107,7 +107,7 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path, monkeypatch):
     saver.wait()
     assert saver.saved == 0
     assert same(load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
-    assert same(models.load(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.average)
+    assert same(models.load(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.ema_weights)
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
 
 
@@ -691,7 +691,7 @@ def turned(function, where: int | None = None):
 def test_preflight_catches_a_flipped_sign(flipped, monkeypatch):
     config = preset(envs.make("tictactoe"), "cpu")
     if flipped == "target":  # what the value head learns
-        monkeypatch.setattr(replay, "outcomes", turned(replay.outcomes, 0))
+        monkeypatch.setattr(replay, "outcomes", turned(replay.value_targets, 0))
     if flipped == "backup":  # what the search makes of its children's values
         monkeypatch.setattr(tree_search, "for_mover", turned(tree_search.for_mover))
     if flipped == "nothing":

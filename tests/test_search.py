@@ -28,7 +28,7 @@ from agents.config import Config
 from agents.network.inference import make_evaluate
 from agents.search import tree as tree_search
 from agents.search.policies import make_search
-from agents.search.selection import completed_q, completed_values, contenders, halving_table, searched_value
+from agents.search.selection import completed_q, completed_values, final_candidates, halving_table, searched_value
 from agents.search.tree import Edges
 
 
@@ -58,7 +58,7 @@ def test_prevents_an_avoidable_loss_for_both_sides(kind):
 LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8), (0, 4, 8), (2, 4, 6)]
 
 
-def wins_at_once(board, mover):
+def immediate_wins(board, mover):
     """Cells with which `mover` completes a line."""
     return {c for line in LINES for c in line if board[c] == 0 and sum(board[i] for i in line) == 2 * mover}
 
@@ -72,8 +72,8 @@ def wins_in_two_by(board, mover):
     def forces(cell):
         after = put(board, cell, mover)
         replies = [r for r in range(9) if after[r] == 0]
-        return replies and not wins_at_once(after, -mover) and all(
-            wins_at_once(put(after, r, -mover), mover) for r in replies
+        return replies and not immediate_wins(after, -mover) and all(
+            immediate_wins(put(after, r, -mover), mover) for r in replies
         )  # fmt: skip
 
     return {c for c in range(9) if board[c] == 0 and forces(c)}
@@ -83,7 +83,7 @@ def wins_in_two_by(board, mover):
 def forced_wins(golden):
     """Positions that are won in two moves and not in one, both sides; and every move that keeps the win."""
     lines = [p for p in golden("tictactoe_solved.jsonl.gz") if p["value"] == 1 and not p["terminal"]]
-    lines = [p for p in lines if not wins_at_once(p["board"], p["to_move"])]
+    lines = [p for p in lines if not immediate_wins(p["board"], p["to_move"])]
     lines = [p for p in lines if wins_in_two_by(p["board"], p["to_move"])]
     assert len(lines) > 100
     right = np.zeros((len(lines), 9), bool)
@@ -153,7 +153,7 @@ def test_three_players_each_look_after_themselves(kind):
     gap = values[:, 0, 0] - values[:, 1, 0]
     net = dataclasses.replace(blank_network(2), apply=lambda w, x: (jnp.zeros((len(x), 2)), jnp.zeros((len(x), 3))))
     # Values are means over visits: enough of them, and little exploration, to come near the best.
-    near = {"gumbel": {"value_scale": 0.05}, "puct": {"c_puct": 0.7}}[kind]
+    near = {"gumbel": {"gumbel_value_scale": 0.05}, "puct": {"c_puct": 0.7}}[kind]
     found = choose(game, net, dataclasses.replace(DEEP, search=kind, num_simulations=1000, **near), states)
     clear = np.abs(gap) >= 0.5
     assert clear.sum() > 40
@@ -212,14 +212,14 @@ def test_a_refuted_move_does_not_count_in_the_values_of_the_others():
     0.2 once and the mean of the other visited edges, 0.6 and 0.0 with equal priors, for each of their 5 visits."""
     edges = Edges(
         logits=jnp.array([[0.0, 0.0, 0.0, 0.0, ILLEGAL]]), visits=jnp.array([[3, 4, 2, 0, 0]]),
-        q=jnp.array([[0.6, -0.5, 0.0, 0.0, 0.0]]), value=jnp.zeros(1), raw=jnp.array([0.2]), total=jnp.array([10]),
-        low=jnp.array([[0, -1, -1, -1, -1]]), high=jnp.array([[1, -1, 1, 1, -1]]),
+        edge_values=jnp.array([[0.6, -0.5, 0.0, 0.0, 0.0]]), value=jnp.zeros(1), raw=jnp.array([0.2]), total=jnp.array([10]),
+        lower_bound=jnp.array([[0, -1, -1, -1, -1]]), upper_bound=jnp.array([[1, -1, 1, 1, -1]]),
     )  # fmt: skip
     mixed = (0.2 + 5 * 0.3) / 6
     completed = [[0.6, mixed, 0.0, mixed, mixed]]
-    np.testing.assert_allclose(completed_q(contenders(edges)), completed, rtol=1e-6)
+    np.testing.assert_allclose(completed_q(final_candidates(edges)), completed, rtol=1e-6)
     # The range is that of the moves that are left, from 0 to 0.6, not from -0.5; the most visited of all has 4 visits.
-    spread = completed_values(contenders(edges), value_scale=0.1, visit_offset=50, rescale=True)
+    spread = completed_values(final_candidates(edges), gumbel_value_scale=0.1, visit_offset=50, rescale=True)
     np.testing.assert_allclose(spread, 5.4 * np.array(completed) / 0.6, rtol=1e-5)
     policy = jnp.array([[0.5, 0.0, 0.25, 0.25, 0.0]])
     assert searched_value(edges, policy)[0] == pytest.approx(0.5 * 0.6 + 0.25 * mixed)
@@ -230,7 +230,7 @@ def test_a_refuted_move_does_not_count_in_the_values_of_the_others():
 def test_puct_by_hand():
     """Values as shares of a win are 1/2 and 1, the prior is 1/2 each: (1/2 + sqrt(n) / 2 / (1 + visits)) against
     (1 + sqrt(n) / 2 / (1 + visits)) sends simulations 1 and 8 to the draw and the six between them to the win."""
-    options = {"search": "puct", "rescale_values": False, "first_play_urgency": 0.0, "c_puct": 1.0}
+    options = {"search": "puct", "rescale_values": False, "fpu_reduction": 0.0, "c_puct": 1.0}
     for simulations, visits in ((1, [1, 0]), (2, [1, 1]), (7, [1, 6]), (8, [2, 6])):
         config = Config(num_simulations=simulations, **options)
         found = choose(envs.make("tictactoe"), blank_network(9), config, boards(TWO_MOVES))

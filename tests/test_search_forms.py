@@ -89,12 +89,12 @@ def test_our_trees_are_those_of_mctx_whatever_their_neighbours(kind):
     wanted = [line for line in lines if line["search"] == kind]
     game = envs.make(golden_trees.SPEC)
     config = Config(num_simulations=golden_trees.SIMULATIONS, search=kind)
-    forest = search_lib.make_forest(game, noisy_network(game.num_actions), config)
+    tree_policy = search_lib.make_tree_policy(game, noisy_network(game.num_actions), config)
 
     @jax.jit
     def grow(states):
-        trees = forest.plant({}, jax.random.key(0), states, config.num_simulations + 1)
-        return forest.think({}, jax.random.key(0), trees, jnp.zeros(16, jnp.int32), False)[2]
+        trees = tree_policy.init_tree({}, jax.random.key(0), states, config.num_simulations + 1)
+        return tree_policy.run_simulations({}, jax.random.key(0), trees, jnp.zeros(16, jnp.int32), False)[2]
 
     def paths(tree, lane, node=0, path=()):
         for action in np.flatnonzero(tree.edge_visits[lane, node]).tolist():
@@ -113,8 +113,8 @@ def test_our_trees_are_those_of_mctx_whatever_their_neighbours(kind):
 
 
 OTHERWISE = {
-    "values as they are": {"value_scale": 1.0, "rescale_values": False, "gumbel_actions": 16},
-    "few actions": {"gumbel_actions": 2, "visit_offset": 10.0, "value_scale": 0.5},
+    "values as they are": {"gumbel_value_scale": 1.0, "rescale_values": False, "max_num_considered_actions": 16},
+    "few actions": {"max_num_considered_actions": 2, "visit_offset": 10.0, "gumbel_value_scale": 0.5},
     "puct": {"search": "puct", "c_puct": 4.0},
 }
 
@@ -141,14 +141,14 @@ def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, tree):
     """Noise at the root included; the rules say what is legal."""
     game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
     config = Config(num_simulations=60, search=kind, tree=tree)
-    forest, states = search_lib.make_forest(game, net, config), random_positions(game, 32, 6)
+    tree_policy, states = search_lib.make_tree_policy(game, net, config), random_positions(game, 32, 6)
 
     @jax.jit
     def grow(key):
-        trees = forest.plant({}, key, states, 61)
-        trees = forest.think({}, key, trees, jnp.zeros(32, jnp.int32), True)[2]
-        legal = jax.vmap(jax.vmap(game.mask))(forest.states(trees))
-        return trees, jnp.broadcast_to(forest.codes(trees), trees.logits.shape), legal
+        trees = tree_policy.init_tree({}, key, states, 61)
+        trees = tree_policy.run_simulations({}, key, trees, jnp.zeros(32, jnp.int32), True)[2]
+        legal = jax.vmap(jax.vmap(game.mask))(tree_policy.states(trees))
+        return trees, jnp.broadcast_to(tree_policy.codes(trees), trees.logits.shape), legal
 
     trees, codes, legal = jax.device_get(grow(jax.random.key(0)))
     lane, node, edge = np.nonzero((trees.child >= 0) | (trees.edge_visits > 0))
@@ -249,18 +249,18 @@ def test_answers_have_their_types_whatever_those_of_the_network(dtype, kind):
 def test_a_tree_with_room_for_many_nodes_counts_in_wider_numbers():
     """Children are numbered in 16 bits as long as they can be; the tree is the same."""
     game, states = envs.make("tictactoe"), random_positions(envs.make("tictactoe"), 2, 4)
-    forest = search_lib.make_forest(game, noisy_network(9), Config(num_simulations=40, proofs=True))
+    tree_policy = search_lib.make_tree_policy(game, noisy_network(9), Config(num_simulations=40, proofs=True))
     grown = {}
-    for room, dtype in ((2**15 - 1, np.int16), (2**15, np.int32)):
+    for max_nodes, dtype in ((2**15 - 1, np.int16), (2**15, np.int32)):
 
         @jax.jit
-        def grow(key, room=room):
-            trees = forest.plant({}, key, states, room)
-            return forest.think({}, key, trees, jnp.zeros(2, jnp.int32), True)[2]
+        def grow(key, max_nodes=max_nodes):
+            trees = tree_policy.init_tree({}, key, states, max_nodes)
+            return tree_policy.run_simulations({}, key, trees, jnp.zeros(2, jnp.int32), True)[2]
 
         trees = jax.device_get(grow(jax.random.key(0)))
         assert trees.child.dtype == trees.edge_visits.dtype == dtype
-        grown[room] = [x[:, :41] if x.ndim > 1 else x for x in jax.tree.leaves(trees)]
+        grown[max_nodes] = [x[:, :41] if x.ndim > 1 else x for x in jax.tree.leaves(trees)]
     for narrow, wide in zip(*grown.values(), strict=True):
         np.testing.assert_array_equal(narrow, wide)
 

@@ -16,7 +16,7 @@ import envs
 import play
 from agents.players.human import coloured
 from agents.players.stateful import words
-from agents.serve.terminal import COMMANDS, Sitting
+from agents.serve.terminal import COMMANDS, TerminalGame
 from envs import draw, saved
 
 ROOT = Path(__file__).parents[1]
@@ -237,7 +237,7 @@ def test_eval_shows_every_move_at_any_width(sit, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     report = {"visits": 12345, "value": 0.5, "prior": 0.25, "proven": None, "line": ["m*7,4*-1,0"] * 10}
     said = {"value": 0.5, "proven": None, "simulations": 9, "moves": [{"action": "p*1,4*K"} | report]}
-    monkeypatch.setattr(Sitting, "thought", lambda sitting: setattr(sitting, "mind", Named()) or said)
+    monkeypatch.setattr(TerminalGame, "thought", lambda sitting: setattr(sitting, "mind", Named()) or said)
     printed = sit("--env=evopawness --opponent=person", "eval")
     (row,) = [line for line in printed.splitlines() if "12345" in line]
     assert re.match(r"p\*1,4\*K +12345 +75 % +25 % +m\*7,4", row)

@@ -539,14 +539,14 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
     monkeypatch.setattr(thinker_file, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     engine = thinker_file.make_engine(game, "uct", 10)
 
-    def think(weights, key, tree, plies):
+    def run_simulations(weights, key, tree, plies):
         if len(tree.size) > 1 and not compiling.is_set():
             compiling.set()
             clock[0] += 100.0
         clock[0] += 0.1
-        return engine.think(weights, key, tree, plies)
+        return engine.run_simulations(weights, key, tree, plies)
 
-    group = thinker_file.Group(dataclasses.replace(engine, think=think))
+    group = thinker_file.Group(dataclasses.replace(engine, run_simulations=run_simulations))
     first, second = (Job(game, "uct", game.init(), 0, 100, 5.0, left.put) for _ in range(2))
     group.waiting.append(first)
     group.advance(jax.random.key(0))

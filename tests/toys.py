@@ -16,7 +16,9 @@ from envs.game import Array, Game
 
 KINDS = ["gumbel", "puct"]
 # Enough to see every reply to every reply from a late position; values outweigh a prior that knows nothing.
-DEEP = Config(num_simulations=400, gumbel_actions=16, value_scale=1.0, rescale_values=False, c_puct=4.0)
+DEEP = Config(
+    num_simulations=400, max_num_considered_actions=16, gumbel_value_scale=1.0, rescale_values=False, c_puct=4.0
+)
 PLIES = 4
 
 

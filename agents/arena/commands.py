@@ -106,7 +106,9 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
         Console(stderr=True).print(note, highlight=False, soft_wrap=True)
     verdict = (elo.decided(match.evidence(played), *sprt) or "not decided") if sprt else None
     if is_gate:
-        verdict = "accepted" if result.score >= match.as_hard(command.threshold, game.num_players) else "rejected"
+        verdict = (
+            "accepted" if result.score >= match.equivalent_score(command.threshold, game.num_players) else "rejected"
+        )
     if command.json:
         record = {"game": game.name, "seconds": time.monotonic() - start, "seed": command.seed}
         verdicts = {} if verdict is None else {"verdict": verdict}
@@ -122,13 +124,13 @@ def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyon
         return Guest(HUMAN, person(game, Console(stderr=True, highlight=False)))
     if spec.startswith(gtp_client.SPEC):
         return gtp_client.program(spec)
-    room, otherwise = proved(spec)
+    max_positions, otherwise = proved(spec)
     if (clock := stateful.clocked(otherwise)) is not None:
         name, seconds = clock
-        if room is None:
+        if max_positions is None:
             return Guest(spec, stateful.searcher(name, game, seconds, None, seed))
         searcher = stateful.searcher(name, game, seconds / 2, None, seed)
-        return Guest(spec, stateful.proving(searcher, game, room, seconds / 2))
+        return Guest(spec, stateful.proving(searcher, game, max_positions, seconds / 2))
     return make_player(spec, game, num_simulations)
 
 

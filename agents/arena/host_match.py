@@ -168,14 +168,14 @@ def begin(
                     process.ask(command)
         for move in moves:
             table.play(lane, move, None)
-        settle(table, lane)
+        score_if_over(table, lane)
     except BaseException:
         lane.close()
         raise
     return lane
 
 
-def settle(table: Table, lane: Lane) -> None:
+def score_if_over(table: Table, lane: Lane) -> None:
     over, _, rewards, _ = table.facts(lane.state)
     if over and lane.score is None:
         lane.score = float(rewards[lane.seat]) / 2 + 0.5
@@ -200,7 +200,7 @@ def advance(table: Table, lanes: list[Lane], ours: dict[int, Callable[..., np.nd
     for lane, mover, process in asked:
         table.answer(lane, process, mover)
     for lane in going:
-        settle(table, lane)
+        score_if_over(table, lane)
 
 
 def asker(player: Player, width: int, seed: int) -> Callable[[list[Lane]], np.ndarray]:

@@ -265,7 +265,7 @@ def elo(score: float, players: int = 2) -> float | None:
     return float(400 * np.log10(score / (1 - score) * (players - 1))) if 0 < score < 1 else None
 
 
-def as_hard(share: float, players: int) -> float:
+def equivalent_score(share: float, players: int) -> float:
     """The share of the points for one seat among so many players that tells of the same difference in Elo as `share`
     does between two; 0 and 1 stay."""
     return share / (share + (players - 1) * (1 - share))

@@ -53,8 +53,8 @@ def kind(game: Game, states: Any) -> Array:
     mirror, or with other squares that nobody can come to. It is the least of two 32-bit hashes over all symmetries of
     what the mover sees, without history; superko may thus tell apart what is one here, which costs an opening only.
     """
-    if game.essence is not None:
-        states = jax.vmap(game.essence)(states)
+    if game.canonical is not None:
+        states = jax.vmap(game.canonical)(states)
     planes = jax.vmap(game.observe)(states)
     bits = jax.lax.bitcast_convert_type(jnp.where(planes == 0, 0.0, planes).astype(jnp.float32), jnp.uint32)
     mover = jax.vmap(game.player)(states)
@@ -82,7 +82,7 @@ def make_decided(game: Game) -> Callable[[Any], Array]:
     proved where that would take long, see `proof_number.within_reach`."""
     if not proof_number.within_reach(game):
         return lambda state: jnp.bool_(False)
-    ask = proof_number.make_asker(game, max(2 * proof_number.LANES, PROOF_MOVES // game.max_legal))
+    ask = proof_number.make_claim_prover(game, max(2 * proof_number.LANES, PROOF_MOVES // game.max_legal))
 
     def decided(state):
         def once_more(carry):
@@ -113,7 +113,7 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
         fault = OVER * jax.vmap(game.over)(states)
         if fair and plies:
             edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
-            best = jnp.where(edges.visits > 0, edges.q, -1.0).max(-1)
+            best = jnp.where(edges.visits > 0, edges.edge_values, -1.0).max(-1)
             fault = jnp.maximum(fault, DECIDED * one_sided(best, game.num_players))
         return Openings(states, moves, kind(game, states), fault.astype(jnp.int8))
 

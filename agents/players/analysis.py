@@ -18,7 +18,7 @@ from agents.config import Config
 from agents.network.network import Network
 from agents.runtime import mesh
 from agents.search import tree as tree_search
-from agents.search.policies import Forest, make_forest
+from agents.search.policies import TreePolicy, make_tree_policy
 from agents.search.tree import ROOT, Tree
 from envs.game import Array, Game
 
@@ -32,22 +32,22 @@ class Analyst:
 
     game: Game
     step: int  # simulations of one call of `think`, in every tree
-    room: int  # nodes that a tree can hold
+    max_nodes: int  # nodes that a tree can hold
     begin: Callable[[Any, Array, Any], Tree]
     """(weights, key, state) -> trees of that position."""
-    think: Callable[[Any, Array, Tree], Tree]
+    run_simulations: Callable[[Any, Array, Tree], Tree]
     """(weights, key, trees) -> the same after `step` more simulations. They need room for as many nodes."""
-    follow: Callable[[Tree, Array], Tree]
+    advance_root: Callable[[Tree, Array], Tree]
     """(trees, action) -> what is known of the position after it; trees where it was never tried are empty."""
     policy: Callable[[Tree], Array]
-    """See `search.Forest`, as `values`, `codes` and `states`."""
+    """See `search.TreePolicy`, as `values`, `codes` and `states`."""
     values: Callable[[Tree], Array]
     codes: Callable[[Tree], Array]
     states: Callable[[Tree], Any]
 
 
 def make_analyst(
-    game: Game, net: Network, config: Config, *, room: int = 4096, copies: int = 1, devices: Mesh | None = None
+    game: Game, net: Network, config: Config, *, max_nodes: int = 4096, copies: int = 1, devices: Mesh | None = None
 ) -> Analyst:
     """An analyst with the search of `config`; `num_simulations` is the step in which it thinks. The copies are divided
     among `devices`, a mesh of `mesh.make_mesh(copies, copies)`; without it they lie on the default device.
@@ -56,14 +56,22 @@ def make_analyst(
     can be stopped after any of them. With PUCT the steps make no difference.
     """
     config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average")
-    forest = make_forest(game, net, config)
-    return from_forest(game, forest, config.num_simulations, room=room, copies=copies, devices=devices)
+    tree_policy = make_tree_policy(game, net, config)
+    return from_tree_policy(
+        game, tree_policy, config.num_simulations, max_nodes=max_nodes, copies=copies, devices=devices
+    )
 
 
-def from_forest(
-    game: Game, forest: Forest, step: int, *, room: int = 4096, copies: int = 1, devices: Mesh | None = None
+def from_tree_policy(
+    game: Game,
+    tree_policy: TreePolicy,
+    step: int,
+    *,
+    max_nodes: int = 4096,
+    copies: int = 1,
+    devices: Mesh | None = None,
 ) -> Analyst:
-    """An analyst whose trees grow as those of `forest`, by `step` simulations at a time; the rest as above."""
+    """An analyst whose trees grow as those of `tree_policy`, by `step` simulations at a time; the rest as above."""
     devices = devices or Mesh(np.array(jax.devices()[:1]), (mesh.GAMES,))
     if copies < 1 or copies % devices.size:
         raise ValueError(f"{copies} copies do not divide among {devices.size} devices")
@@ -72,17 +80,17 @@ def from_forest(
 
     def begin(weights, key, state):
         states = jax.tree.map(lambda x: jnp.broadcast_to(x, (share, *x.shape)), state)
-        return forest.plant(weights, key, states, room)
+        return tree_policy.init_tree(weights, key, states, max_nodes)
 
-    def think(weights, key, tree):
+    def run_simulations(weights, key, tree):
         here = jax.lax.axis_index(mesh.GAMES)
         noisy = copies > 1 and here * share + jnp.arange(share) > 0
         plies = jnp.full(share, game.max_plies)
-        return forest.think(weights, jax.random.fold_in(key, here), tree, plies, noisy)[2]
+        return tree_policy.run_simulations(weights, jax.random.fold_in(key, here), tree, plies, noisy)[2]
 
-    def follow(tree, action):
-        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], (share, tree.logits.shape[-1]))
-        return tree_search.follow(tree, (codes == action).argmax(-1))
+    def advance_root(tree, action):
+        codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], (share, tree.logits.shape[-1]))
+        return tree_search.advance_root(tree, (codes == action).argmax(-1))
 
     def compiled(function, *specs, **options):
         mapped = jax.shard_map(function, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
@@ -91,14 +99,14 @@ def from_forest(
     return Analyst(
         game=game,
         step=step,
-        room=room,
+        max_nodes=max_nodes,
         begin=compiled(begin, everywhere, everywhere, everywhere),
-        think=compiled(think, everywhere, everywhere, divided, donate_argnums=2),
-        follow=compiled(follow, divided, everywhere),
-        policy=compiled(forest.policy, divided),
-        values=compiled(forest.values, divided),
-        codes=forest.codes,
-        states=forest.states,
+        run_simulations=compiled(run_simulations, everywhere, everywhere, divided, donate_argnums=2),
+        advance_root=compiled(advance_root, divided, everywhere),
+        policy=compiled(tree_policy.policy, divided),
+        values=compiled(tree_policy.values, divided),
+        codes=tree_policy.codes,
+        states=tree_policy.states,
     )
 
 
@@ -123,7 +131,7 @@ def analyse(
         raise ValueError("analyse: seconds and simulations must be more than 0")
     begun, done, taken = 0.0, 0, 0.0
     countable = jnp.iinfo(tree.edge_visits.dtype).max  # finished positions are visited again without new nodes
-    full = lambda: int(tree.size.max()) + analyst.step > analyst.room
+    full = lambda: int(tree.size.max()) + analyst.step > analyst.max_nodes
     while not full() and int(tree.visits[:, ROOT].max()) + analyst.step <= countable:
         if done and simulations is not None and done + analyst.step > simulations:
             break
@@ -131,7 +139,7 @@ def analyse(
         if done and seconds is not None and time.monotonic() - begun + taken > seconds:
             break
         started = time.monotonic()
-        tree = jax.block_until_ready(analyst.think(weights, jax.random.fold_in(key, done), tree))
+        tree = jax.block_until_ready(analyst.run_simulations(weights, jax.random.fold_in(key, done), tree))
         # The first step may have compiled: the clock starts behind it.
         begun, taken = (begun, time.monotonic() - started) if done else (time.monotonic(), 0.0)
         done += analyst.step
@@ -140,7 +148,7 @@ def analyse(
 
 def advance(analyst: Analyst, weights: Any, key: Array, tree: Tree, action: int) -> Tree:
     """The trees after a move: what is known of it is kept; trees that know nothing are planted anew."""
-    after = analyst.follow(tree, jnp.int32(action))
+    after = analyst.advance_root(tree, jnp.int32(action))
     known = after.size > 0
     if bool(known.all()):
         return after
@@ -165,16 +173,16 @@ def look(
     game: Game, host: Tree, policy: np.ndarray, values: np.ndarray, codes: np.ndarray, most: int
 ) -> dict[str, Any]:
     """`report` of trees on the host with their improved policies, their searched values and the codes of their edges,
-    see `search.Forest`."""
+    see `search.TreePolicy`."""
     codes = np.broadcast_to(codes, host.logits.shape)[0]
     edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
     at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
     visits = at_root(host.edge_visits)
-    q = (at_root(host.q) * visits).sum(0) / np.maximum(visits.sum(0), 1)
+    q = (at_root(host.edge_values) * visits).sum(0) / np.maximum(visits.sum(0), 1)
     mover, means = int(host.mover[0, ROOT]), values.mean(0, dtype=np.float64)
     low, high = np.full(len(edges), -np.inf), np.full(len(edges), np.inf)
-    if host.low is not None:  # what one tree has proven holds in all
-        low, high = at_root(host.low).max(0), at_root(host.high).min(0)
+    if host.lower_bound is not None:  # what one tree has proven holds in all
+        low, high = at_root(host.lower_bound).max(0), at_root(host.upper_bound).min(0)
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
     best, limit = (low.max(), high.max()) if len(edges) else (-np.inf, np.inf)
     # Sequential halving ends with moves visited as often: between them its policy decides, as in a match.
@@ -217,10 +225,10 @@ def line(tree: Tree, codes: np.ndarray, edge: int) -> list[int]:
         node = int(tree.child[0, node, edge])
         if node < 0 or not tree.edge_visits[0, node].any():
             return found
-        visits, q = tree.edge_visits[0, node], tree.q[0, node]
+        visits, q = tree.edge_visits[0, node], tree.edge_values[0, node]
         edge = int(visits.argmax())
-        if tree.low is not None and tree.high is not None:
-            low, high = tree.low[0, node], tree.high[0, node]
+        if tree.lower_bound is not None and tree.upper_bound is not None:
+            low, high = tree.lower_bound[0, node], tree.upper_bound[0, node]
             least = low.max()
             if least > -1 and (least == high.max() or np.clip(q, low, high)[edge] < least):
                 edge = int(np.where(low == least, visits, -1).argmax())

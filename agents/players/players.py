@@ -18,7 +18,7 @@ from agents.network.network import make_network
 from agents.search.greedy import value_greedy
 from agents.search.policies import make_search
 from agents.search.tree import ROOT
-from agents.search.uct import uct_forest
+from agents.search.uct import uct_tree_policy
 from agents.solvers import proof_number, retrograde
 from agents.storage import weights as models
 from envs.game import Array, Game
@@ -70,9 +70,9 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
     Raises:
         ValueError: no such player, or a network of another game.
     """
-    room, otherwise = proved(spec)
-    if room is not None:
-        return proving_player(make_player(otherwise, game, num_simulations, proofs), game, room)
+    max_positions, otherwise = proved(spec)
+    if max_positions is not None:
+        return proving_player(make_player(otherwise, game, num_simulations, proofs), game, max_positions)
     kind, _, number = spec.partition(":")
     if spec == "random":
         return random_player(game)
@@ -173,20 +173,20 @@ def exact_player(game: Game) -> Player:
     return Player("exact", act, retrograde.solve(game))
 
 
-def proving_player(player: Player, game: Game, room: int) -> Player:
+def proving_player(player: Player, game: Game, max_positions: int) -> Player:
     """Plays what is proved to keep the value of the position by a search of at most `room` positions, one game after
     the other; where nothing is found out, or all is lost, as `player` does.
 
     Raises:
         ValueError: not two players, or hardly any room.
     """
-    keep = proof_number.make_keeper(game, room)
+    keep = proof_number.make_proven_move(game, max_positions)
 
     def act(weights, key, states, plies):
         kept = jax.lax.map(keep, states)
         return jnp.where(kept < 0, player.act(weights, key, states, plies), kept)
 
-    return Player(f"prove:{room},{player.name}", act, player.weights)
+    return Player(f"prove:{max_positions},{player.name}", act, player.weights)
 
 
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
@@ -219,8 +219,8 @@ def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = Tr
         config,
         num_simulations=num_simulations,
         # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
-        gumbel_actions=min(16, max(config.gumbel_actions, num_simulations // 2)),
-        value_scale=config.play_value_scale,
+        max_num_considered_actions=min(16, max(config.max_num_considered_actions, num_simulations // 2)),
+        gumbel_value_scale=config.play_value_scale,
         root_symmetry="average",
         early_urge=0.0,
         proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
@@ -229,13 +229,13 @@ def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = Tr
 
 def uct_player(game: Game, num_simulations: int) -> Player:
     """MCTS without a network plays the most visited move, see `make_uct`."""
-    forest = uct_forest(game, num_simulations)
+    tree_policy = uct_tree_policy(game, num_simulations)
 
     def act(weights, key, states, plies):
         root_key, search_key = jax.random.split(key)
-        tree = forest.plant(weights, root_key, states, num_simulations + 1)
-        edge, _, tree = forest.think(weights, search_key, tree, plies, False)
-        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
+        tree = tree_policy.init_tree(weights, root_key, states, num_simulations + 1)
+        edge, _, tree = tree_policy.run_simulations(weights, search_key, tree, plies, False)
+        codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
         return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0]
 
     return Player(f"uct:{num_simulations}", act)

@@ -20,7 +20,7 @@ from agents.players.players import Mover, for_play, game_of, make_player, proved
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.tree import Tree
-from agents.search.uct import uct_forest
+from agents.search.uct import uct_tree_policy
 from agents.solvers import proof_number
 from agents.storage import weights as models
 from envs.game import Game
@@ -49,7 +49,7 @@ def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analy
     devices = mesh.make_mesh(trees, trees)
     weights = jax.device_put(models.load(path, config), NamedSharding(devices, PartitionSpec()))
     net = make_network(game, config)
-    return analysis.make_analyst(game, net, config, room=ROOM, copies=trees, devices=devices), weights
+    return analysis.make_analyst(game, net, config, max_nodes=ROOM, copies=trees, devices=devices), weights
 
 
 def same_but_komi(a: str, b: str) -> bool:
@@ -61,10 +61,12 @@ def same_but_komi(a: str, b: str) -> bool:
 def uct_analyst(game: Game, trees: int, step: int) -> Analyst:
     """The same for MCTS without a network."""
     devices = mesh.make_mesh(trees, trees)
-    return analysis.from_forest(game, uct_forest(game, step), step, room=ROOM, copies=trees, devices=devices)
+    return analysis.from_tree_policy(
+        game, uct_tree_policy(game, step), step, max_nodes=ROOM, copies=trees, devices=devices
+    )
 
 
-class Mind:
+class TreePlayer:
     """Thinks about the present position of one game, which `place` sets."""
 
     def __init__(self, spec: str, game: Game, simulations: int | None, seed: int = 0, trees: int = 1):
@@ -136,7 +138,11 @@ def _only(analyst: Analyst, tree: Tree, actions: frozenset[int]) -> Tree:
     def at_root(x, nothing):
         return None if x is None else x.at[:, tree_search.ROOT].set(jnp.where(left, x[:, tree_search.ROOT], nothing))
 
-    return tree._replace(logits=at_root(tree.logits, ILLEGAL), low=at_root(tree.low, -1), high=at_root(tree.high, -1))
+    return tree._replace(
+        logits=at_root(tree.logits, ILLEGAL),
+        lower_bound=at_root(tree.lower_bound, -1),
+        upper_bound=at_root(tree.upper_bound, -1),
+    )
 
 
 def words(value: float, proven: str | None, players: int = 2) -> str:
@@ -149,8 +155,8 @@ def words(value: float, proven: str | None, players: int = 2) -> str:
 def searcher(
     spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0, trees: int = 1
 ) -> Mover:
-    """Thinks that long about each move, or until so many simulations are made; `spec` and `trees` as in `Mind`."""
-    mind = Mind(spec, game, simulations, seed, trees)
+    """Thinks that long about each move, or until so many simulations are made; `spec` and `trees` as in `TreePlayer`."""
+    mind = TreePlayer(spec, game, simulations, seed, trees)
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
         mind.place(start, actions, state)
@@ -174,13 +180,13 @@ def clocked(spec: str) -> tuple[str, float] | None:
     return found[1], float(found[2])
 
 
-def proving(mover: Mover, game: Game, room: int, seconds: float) -> Mover:
+def proving(mover: Mover, game: Game, max_positions: int, seconds: float) -> Mover:
     """Plays what a search of `room` positions, so many seconds long at most, proves to keep the value; else as `mover`.
 
     Raises:
         ValueError: not two players, or hardly any room.
     """
-    solve = proof_number.make_solver(game, room)
+    solve = proof_number.make_solver(game, max_positions)
     solve(game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
@@ -197,10 +203,10 @@ def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed
     Raises:
         ValueError: no such player, or a network of another game.
     """
-    room, otherwise = proved(spec)
-    if room is not None:
+    max_positions, otherwise = proved(spec)
+    if max_positions is not None:
         mover = make_mover(otherwise, game, num_simulations, seconds / 2, seed, trees)
-        return proving(mover, game, room, seconds / 2)
+        return proving(mover, game, max_positions, seconds / 2)
     path, _, limit = spec.partition(":" if spec.startswith("uct:") else "@")
     simulations = int(limit) if limit.isdigit() else num_simulations
     player = make_player(spec, game, num_simulations)  # refuses what it does not know

@@ -47,7 +47,7 @@ def write(folder: Path, run: Run, config: Config) -> Path | OSError:
         "options": dataclasses.asdict(config),
     }
     try:
-        if processes.first():
+        if processes.is_main_process():
             (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
             (folder / f"{FILE}.new").replace(folder / FILE)
     except OSError as error:

@@ -27,10 +27,10 @@ def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
         ValueError: it holds a run, another process trains there, or it is not shared.
     """
     name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
-    folder = resume.parent.parent if resume else Path(processes.told(config.out or f"runs/{name}"))
+    folder = resume.parent.parent if resume else Path(processes.broadcast_str(config.out or f"runs/{name}"))
     trouble = ""
     with contextlib.ExitStack() as claim:
-        if processes.first():
+        if processes.is_main_process():
             folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(folder, os.O_RDONLY)
             claim.callback(os.close, lock)
@@ -38,12 +38,12 @@ def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
                 trouble = f"another process trains in {folder}"
             elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
                 trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
-        if trouble := processes.told(trouble):
+        if trouble := processes.broadcast_str(trouble):
             raise ValueError(trouble)
-        if resume is None and processes.first():
+        if resume is None and processes.is_main_process():
             set_aside(folder)
             (folder / METRICS).touch()
-        processes.told("it is there")
+        processes.broadcast_str("it is there")
         if resume is None and not (folder / METRICS).exists():
             raise ValueError(f"{folder} of the first process is not seen here: --out must be a folder all hosts share")
         yield folder
@@ -77,7 +77,7 @@ def set_aside(folder: Path) -> None:
 
 def discard(folder: Path) -> None:
     """Takes back what was made for a run that cannot begin."""
-    if not processes.first():
+    if not processes.is_main_process():
         return
     for name in (METRICS, game_log.FILE):
         (folder / name).unlink(missing_ok=True)

@@ -42,7 +42,7 @@ def check_rating(game: Game, config: Config) -> None:
 
 
 def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
-    """`rate(run, rating) -> (run, rating)` plays `rating_games` games between the averaged network and `run.rival`.
+    """`rate(run, rating) -> (run, rating)` plays `rating_games` games between the averaged network and `run.reference_weights`.
 
     The newest takes the rival's place, with gating only when it has `gate_share` of the points, or of the decided games
     (`gate_decided`), one at least. A match that one side won altogether counts as if half a game more had gone the
@@ -58,21 +58,21 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
             raise BrokenOff
 
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
-    newest, rival = Player("newest", act), Player("rival", act)
-    players, share = game.num_players, match.as_hard(config.gate_share, game.num_players)
+    newest, reference_weights = Player("newest", act), Player("rival", act)
+    players, share = game.num_players, match.equivalent_score(config.gate_share, game.num_players)
     pairs = config.rating_games // players
-    play = match.make_match(game, newest, rival, pairs, openings.enough_plies(game, pairs), False, hear)
+    play = match.make_match(game, newest, reference_weights, pairs, openings.enough_plies(game, pairs), False, hear)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
         key = jax.random.fold_in(key, int(run.iteration))
         # Every process plays the whole match by itself, and the first one's result counts.
         try:
-            scores = next(play(*processes.local((run.learning.average, run.rival, key)))).score
+            scores = next(play(*processes.local((run.learning.ema_weights, run.reference_weights, key)))).score
             score, won, lost = scores.mean(), (scores == 1).sum(), (scores == 0).sum()
         except BrokenOff:
             score = won = lost = math.nan
-        told = processes.gathered(float(score), float(won), float(lost))
+        told = processes.allgather(float(score), float(won), float(lost))
         if np.isnan(told).any():
             return run, rating
         score, won, lost = told[0].tolist()
@@ -81,7 +81,7 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
         margin = 0.5 / config.rating_games
         gained = match.elo(min(max(score, margin), 1 - margin), players) or 0.0
         if taken:
-            run = run._replace(rival=copied(run.learning.average))
+            run = run._replace(reference_weights=copied(run.learning.ema_weights))
         elo = rating.elo + gained if taken else rating.elo
         return run, Rating(elo, score, int(run.learning.updates), rating.taken + taken)
 

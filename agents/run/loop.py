@@ -66,8 +66,8 @@ def train_in(
     progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
-    report = Report(folder, iteration, progress) if processes.first() else Silence()
-    games = Archive(folder, game, iteration) if processes.first() else None
+    report = Report(folder, iteration, progress) if processes.is_main_process() else Silence()
+    games = Archive(folder, game, iteration) if processes.is_main_process() else None
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
@@ -78,11 +78,11 @@ def train_in(
         programs = build(game, net, config, devices, report, lambda: stop.asked)
         built = True  # and the memory is enough
         run = load_run(resume, config, devices) if resume else programs.start()
-        if processes.first():
+        if processes.is_main_process():
             checkpoint.forget_later(folder, iteration)
-        rehearsal = Rehearsal(config, report)
+        rehearsal = BackgroundPreflight(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
-        outlets = Outlets(saver, report, games, stop, rehearsal)
+        outlets = RunServices(saver, report, games, stop, rehearsal)
         run, done = loop(programs, outlets, config, run, done, rating, began)
     except Exception as error:
         unsaved = not checkpoint.numbered(folder / "networks")
@@ -113,7 +113,7 @@ class Programs:
 REHEARSAL = "preflight"  # name of the thread
 
 
-class Rehearsal:
+class BackgroundPreflight:
     """The preflight of a run, beside its iterations from the second on, so that nobody waits for it."""
 
     def __init__(self, config: Config, report: Report):
@@ -144,14 +144,14 @@ class Rehearsal:
 
 
 @dataclasses.dataclass(frozen=True)
-class Outlets:
+class RunServices:
     """Where a run goes, and whence it is asked to stop."""
 
     saver: checkpoint.Saver
     report: Report
     archive: Archive | None  # None in the processes that do not speak
     stop: Stop
-    rehearsal: Rehearsal
+    rehearsal: BackgroundPreflight
 
 
 def build(
@@ -190,7 +190,7 @@ def demand_memory(
         learn=learns,
         run=memory.held(run),
         ring=memory.held(run.replay),
-        weights=memory.held((run.learning, run.rival)),
+        weights=memory.held((run.learning, run.reference_weights)),
         saved=device.platform == "cpu",
     )
     memory.demand(need, memory.there(device, local), config, devices.size, length)
@@ -222,7 +222,7 @@ def iterate(programs: Programs, config: Config, run: Run, progress: float, repor
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
 
 
-def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: dict, rating: Rating, began: float):
+def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, done: dict, rating: Rating, began: float):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
     Raises:
@@ -283,5 +283,5 @@ def loop(programs: Programs, outlets: Outlets, config: Config, run: Run, done: d
 
 def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
     """What all processes decide by: the seconds of the first one's clock, and whether any was asked to stop."""
-    told = processes.gathered(elapsed, asked)
+    told = processes.allgather(elapsed, asked)
     return float(told[0, 0]), bool(told[:, 1].any())

@@ -107,7 +107,7 @@ class Balance:
         """A line for people, once for each trouble."""
         square = lambda name: None if figures.get(name) is None else figures[name] ** 2
         flat = self.learnt.reached(figures.get("value_loss"), figures.get("value_baseline"))
-        worse = self.foretold.reached(square("value_error"), square("outcome_size"))
+        worse = self.foretold.reached(square("value_error"), square("value_target_rms"))
         see = 'see "It does not get stronger" in docs/troubleshooting.md'
         than = "than one that always says 0"
         if flat is not None:

@@ -45,14 +45,18 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--env", default="foq")
     first.add_argument("--resume", default="")
     first.add_argument("--recipe", default="ours")
-    first.add_argument("--weights", default="")
+    first.add_argument("--init_from", default="")
     first.add_argument("--coordinator", default="")
     first.add_argument("--num_processes")
     first.add_argument("--process_id")
     chosen, _ = first.parse_known_args(arguments)
     processes.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
     if chosen.resume:
-        path = Path(processes.told(str(checkpoint.find(Path(chosen.resume), "resume")) if processes.first() else ""))
+        path = Path(
+            processes.broadcast_str(
+                str(checkpoint.find(Path(chosen.resume), "resume")) if processes.is_main_process() else ""
+            )
+        )
         base = checkpoint.about(path)["config"]
     else:
         path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)

@@ -49,7 +49,7 @@ def toy_config(config: Config) -> Config:
         seed=0,
         num_envs=64,
         plies_per_iteration=4,
-        random_plies=4,  # every sum is met, whatever the players think of it
+        random_opening_plies=4,  # every sum is met, whatever the players think of it
         num_simulations=min(config.num_simulations, 8),  # the search must need the network
         first_simulations=None,
         fast_simulations=min(config.fast_simulations, 4),
@@ -61,7 +61,7 @@ def toy_config(config: Config) -> Config:
         replay_ratio=4.0,
         batch_size=BATCH,
         warmup_positions=min(config.warmup_positions, 20 * BATCH),
-        average_positions=min(config.average_positions, 20 * BATCH),
+        ema_positions=min(config.ema_positions, 20 * BATCH),
         rating_games=0,
         gate=False,
         early_urge=0.0,  # the toy game calls nothing urgent
@@ -79,7 +79,7 @@ def rehearse(config: Config) -> Score:
     run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, alone)()
     for i in range(ITERATIONS):
         run, _ = iterate(run, i / ITERATIONS)
-    values, moves = look(game, net, config, run.learning.average)
+    values, moves = look(game, net, config, run.learning.ema_weights)
     remaining = TARGET - np.arange(TARGET)
     won = remaining % (LARGEST + 1) != 0
     right_values = np.sign(values) == np.where(won, 1, -1)

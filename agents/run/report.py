@@ -55,11 +55,11 @@ PANELS = (
     ),
     Panel(
         "Value error in play", "Root mean square difference of the network's value when it moved and the result.",
-        (("value_error", "error"), ("outcome_size", "of a head that says 0")),
+        (("value_error", "error"), ("value_target_rms", "of a head that says 0")),
     ),
     Panel(
         "Search", "Entropy of the improved policy, and how far it is from the network's own (nats).",
-        (("search_entropy", "entropy"), ("search_surprise", "surprise")),
+        (("search_entropy", "entropy"), ("search_policy_kl", "surprise")),
     ),
     Panel(
         "Auxiliary losses", "Who makes each move in the rest of the game, or owns its cell in the end; the reply.",
@@ -67,14 +67,14 @@ PANELS = (
     ),
     Panel(
         "Lessons", "Plies after which searches for proofs begin: as early as half of them come to an end.",
-        (("lesson_plies", "plies"),),
+        (("proof_plies", "plies"),),
     ),
     Panel("Game length", "Mean number of plies.", (("game_length", "plies"),)),
     Panel(
         "Results", "Shares of the games that ended.",
         (
             ("first_win_rate", "first player won"), ("draw_rate", "drawn"), ("resign_rate", "given up"),
-            ("longest_rate", "as long as can be"),
+            ("length_cap_rate", "as long as can be"),
         ),
         share=True,
     ),

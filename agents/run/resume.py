@@ -43,22 +43,22 @@ def begin_with(net: Network, config: Config) -> Network:
     Raises:
         CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
     """
-    path = models.find(Path(config.weights))
+    path = models.find(Path(config.init_from))
     its = models.about(path)["config"]
     if its.env.split(":")[0] != config.env.split(":")[0]:
-        raise CheckpointError(f"--weights: {path} is a network for {its.env}, not for {config.env}")
+        raise CheckpointError(f"--init_from: {path} is a network for {its.env}, not for {config.env}")
     grows = config.channels >= its.channels and config.blocks >= its.blocks
     grows &= config.blocks == its.blocks or config.network == "resnet"  # of the others new blocks change the outputs
     small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
     weights, known = models.load(path, its), models.shapes_of(its.env, its)
     if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, models.shapes_of(its.env, small)) or not grows:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
-        raise CheckpointError(f"--weights: {path} is a network of {', '.join(other)}")
+        raise CheckpointError(f"--init_from: {path} is a network of {', '.join(other)}")
     wanted, boards = models.shapes_of(config.env, small), (_board(its.env), _board(config.env))
     try:
         weights = resize(weights, wanted, boards, its.channels)
     except ValueError as error:
-        raise CheckpointError(f"--weights: {path} is for {its.env}: {error}") from error
+        raise CheckpointError(f"--init_from: {path} is for {its.env}: {error}") from error
     channels = its.channels, config.channels
     return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
 
@@ -113,4 +113,4 @@ def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
 def snapshot(run: Run) -> Snapshot:
     """What is saved of a run; at least what learning consists of takes room."""
     room = sum(x.nbytes for x in jax.tree.leaves(run.learning))
-    return Snapshot(int(run.iteration), stored(run), run.learning.average, room)
+    return Snapshot(int(run.iteration), stored(run), run.learning.ema_weights, room)

@@ -63,22 +63,22 @@ def connect(coordinator: str, num_processes: int | None, process_id: int | None)
         raise ValueError(f"--coordinator={coordinator}: not all processes have met: {_first_line(error)}") from error
 
 
-def first() -> bool:
+def is_main_process() -> bool:
     """Whether this process is the one that speaks."""
     return jax.process_index() == 0
 
 
-def told(text: str) -> str:
+def broadcast_str(text: str) -> str:
     """The first process's text, on all of them; until then they wait for each other. At most `LONGEST` bytes."""
     if jax.process_count() == 1:
         return text
     line = np.zeros(LONGEST, np.uint8)
-    code = text.encode()[:LONGEST] if first() else b""
+    code = text.encode()[:LONGEST] if is_main_process() else b""
     line[: len(code)] = np.frombuffer(code, np.uint8)
     return bytes(multihost_utils.broadcast_one_to_all(line)).rstrip(b"\0").decode(errors="ignore")
 
 
-def gathered(*numbers: float) -> np.ndarray:
+def allgather(*numbers: float) -> np.ndarray:
     """The numbers of all processes, [processes, len(numbers)], the same everywhere; of several in single precision."""
     if jax.process_count() == 1:
         return np.array([numbers])

@@ -76,10 +76,10 @@ def make_search(
             output = mctx.gumbel_muzero_policy(
                 weights, key, root, recurrent, config.num_simulations, invalid,
                 qtransform=functools.partial(
-                    mctx.qtransform_completed_by_mix_value, value_scale=config.value_scale,
+                    mctx.qtransform_completed_by_mix_value, gumbel_value_scale=config.gumbel_value_scale,
                     maxvisit_init=config.visit_offset, rescale_values=config.rescale_values,
                 ),
-                max_num_considered_actions=min(config.gumbel_actions, game.num_actions),
+                max_num_considered_actions=min(config.max_num_considered_actions, game.num_actions),
                 gumbel_scale=1.0 if explore else 0.0,
             )  # fmt: skip
             action = output.action
@@ -100,7 +100,7 @@ def make_search(
         return SearchResult(
             action=action,
             policy=policy,
-            surprise=selection.divergence(policy, logits),
+            policy_kl=selection.divergence(policy, logits),
             value=searched,
             values=by_player(searched, jax.vmap(game.player)(states), 2),
             raw_value=value,

@@ -33,7 +33,7 @@ def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
     return Leaf(logits, jnp.where(over[:, None], results, values), mover, over)
 
 
-def wins_at_once(game: Game, states: Any) -> Array:
+def immediate_wins(game: Game, states: Any) -> Array:
     """bool[B, A], moves that end the game with the best result for who makes them; by trying all that are legal."""
     legal = jax.vmap(game.mask)(states)
 
@@ -48,11 +48,11 @@ def wins_at_once(game: Game, states: Any) -> Array:
     return from_slots(try_all(states, jnp.maximum(slots, 0)) & (slots >= 0), legal).astype(bool)
 
 
-def foresee(game: Game, leaf: Leaf, states: Any) -> Leaf:
+def apply_known_results(game: Game, leaf: Leaf, states: Any) -> Leaf:
     """The same leaf, but finished where the game's theory knows the result of its position, or the next move wins."""
-    result = jnp.full(leaf.over.shape, jnp.nan) if game.settled is None else jax.vmap(game.settled)(states)
+    result = jnp.full(leaf.over.shape, jnp.nan) if game.known_result is None else jax.vmap(game.known_result)(states)
     if game.moves_are_cheap:
-        result = jnp.where(wins_at_once(game, states).any(-1), 1.0, result)
+        result = jnp.where(immediate_wins(game, states).any(-1), 1.0, result)
     known = ~jnp.isnan(result) & ~leaf.over
     values = by_player(result, leaf.mover, game.num_players)
     return leaf._replace(values=jnp.where(known[:, None], values, leaf.values), over=leaf.over | known)
@@ -60,7 +60,7 @@ def foresee(game: Game, leaf: Leaf, states: Any) -> Leaf:
 
 def make_expand(game: Game, evaluate: Evaluate, proofs: bool = False) -> tree_search.Expand:
     """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values. With
-    `proofs` games end where their result is known, see `foresee`."""
+    `proofs` games end where their result is known, see `apply_known_results`."""
 
     def advance(s, action):
         return jax.tree.map(functools.partial(jnp.where, game.over(s)), s, game.move(s, action))
@@ -68,7 +68,7 @@ def make_expand(game: Game, evaluate: Evaluate, proofs: bool = False) -> tree_se
     def expand(weights, key, action, states):
         states = jax.vmap(advance)(states, action)
         leaf = make_leaf(game, states, *evaluate(weights, key, states))
-        return foresee(game, leaf, states) if proofs else leaf, states
+        return apply_known_results(game, leaf, states) if proofs else leaf, states
 
     return expand
 
@@ -104,12 +104,12 @@ URGENT_FROM = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class Forest:
+class TreePolicy:
     """Trees of a game, one for each position of a batch, grown by the search of a configuration."""
 
-    plant: Callable[[Any, Array, Any, int], Tree]
+    init_tree: Callable[[Any, Array, Any, int], Tree]
     """(weights, key, states [B], room for nodes) -> trees that hold their roots alone."""
-    think: Callable[..., tuple[Array, Array, Tree]]
+    run_simulations: Callable[..., tuple[Array, Array, Tree]]
     """(weights, key, trees, plies int32[B], explore) -> (edge to play int32[B], improved policy float32[B, K], trees),
     after `num_simulations` more simulations; `explore` is one bool, or bool[B] where trees differ."""
     policy: Callable[[Tree], Array]
@@ -122,7 +122,7 @@ class Forest:
     """Positions of all nodes, [B, C, ...]."""
 
 
-def make_forest(game: Game, net: Network, config: Config) -> Forest:
+def make_tree_policy(game: Game, net: Network, config: Config) -> TreePolicy:
     """The trees of `config`, whose nodes keep an edge for every action code or for the legal ones, see `tree_slots`.
 
     Raises:
@@ -143,18 +143,20 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
     def root(weights: Any, key: Array, states: Any) -> Leaf:
         return make_leaf(game, states, *evaluate_root(weights, key, states))
 
-    def think(weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array) -> tuple[Array, Array, Tree]:
+    def run_simulations(
+        weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array
+    ) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Drawn for all codes, so that trees over slots see the same."""
             return at_edges(keys.draw(sample, key, (len(tree.size), game.num_actions)))
 
         def at_edges(values):
-            return values if num_slots is None else at_slots(values, forest.codes(tree)[:, ROOT])
+            return values if num_slots is None else at_slots(values, tree_policy.codes(tree)[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        states = jax.tree.map(lambda x: x[:, ROOT], forest.states(tree))
+        states = jax.tree.map(lambda x: x[:, ROOT], tree_policy.states(tree))
         if config.proofs:
-            tree = tree_search.win(tree, at_edges(wins_at_once(game, states)))
+            tree = tree_search.mark_proven_win(tree, at_edges(immediate_wins(game, states)))
         if config.early_urge == 0:
             return run(weights, key, tree, below, draw, plies, config, explore)
         assert game.urge is not None
@@ -162,27 +164,27 @@ def make_forest(game: Game, net: Network, config: Config) -> Forest:
         urge = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
         return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
 
-    forest = make_trees(game, root, think, policy, num_slots, config.proofs)
-    return forest
+    tree_policy = assemble_tree_policy(game, root, run_simulations, policy, num_slots, config.proofs)
+    return tree_policy
 
 
-def make_trees(
+def assemble_tree_policy(
     game: Game,
     root: Callable[[Any, Array, Any], Leaf],
-    think: Callable[..., tuple[Array, Array, Tree]],
+    run_simulations: Callable[..., tuple[Array, Array, Tree]],
     policy: Callable[[Tree], Array],
     num_slots: int | None,
     proofs: bool = False,
-) -> Forest:
-    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`; see `Forest`, as `policy`."""
+) -> TreePolicy:
+    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`; see `TreePolicy`, as `policy`."""
 
-    def plant(weights: Any, key: Array, states: Any, room: int) -> Tree:
+    def init_tree(weights: Any, key: Array, states: Any, max_nodes: int) -> Tree:
         leaf = root(weights, key, states)
         if num_slots is None:
-            return tree_search.plant(leaf, states, room, proofs)
+            return tree_search.init_tree(leaf, states, max_nodes, proofs)
         slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
         leaf = leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL))
-        return tree_search.plant(leaf, (states, slots.astype(jnp.int16)), room, proofs)
+        return tree_search.init_tree(leaf, (states, slots.astype(jnp.int16)), max_nodes, proofs)
 
     def codes(tree: Tree) -> Array:
         return jnp.arange(game.num_actions)[None, None] if num_slots is None else tree.states[1].astype(jnp.int32)
@@ -193,7 +195,7 @@ def make_trees(
     def values(tree: Tree) -> Array:
         return searched_values(tree, policy(tree))
 
-    return Forest(plant, think, policy, values, codes, states)
+    return TreePolicy(init_tree, run_simulations, policy, values, codes, states)
 
 
 def make_search(game: Game, net: Network, config: Config, *, explore: bool = False):
@@ -211,30 +213,30 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
         gets a meaningless result, without NaN.
 
     Raises:
-        ValueError: options that do not go together, see `make_forest` and `mctx_reference.make_search`.
+        ValueError: options that do not go together, see `make_tree_policy` and `mctx_reference.make_search`.
     """
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
         return mctx_reference.make_search(game, root, leaf, config, tree_slots(game, config), explore)
-    forest = make_forest(game, net, config)
+    tree_policy = make_tree_policy(game, net, config)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
-        tree = forest.plant(weights, keys.fold_in(key, keys.APART), states, config.num_simulations + 1)
-        edge, policy, tree = forest.think(weights, key, tree, plies, explore)
+        tree = tree_policy.init_tree(weights, keys.fold_in(key, keys.APART), states, config.num_simulations + 1)
+        edge, policy, tree = tree_policy.run_simulations(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
-        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], edges.logits.shape)
+        codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], edges.logits.shape)
         dense = codes.shape == legal.shape
         wide = lambda x: jnp.where(legal, x, 0) if dense else from_slots(x, legal)
         values = searched_values(tree, policy)
         return SearchResult(
             action=jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0],
             policy=wide(policy),
-            surprise=selection.divergence(policy, edges.logits),
+            policy_kl=selection.divergence(policy, edges.logits),
             value=tree_search.for_mover(values, tree.mover[:, ROOT]),
             values=values,
             raw_value=edges.raw,
             visits=wide(edges.visits),
-            qvalues=wide(edges.q),
+            qvalues=wide(edges.edge_values),
             # A simulation visits every node on its way once.
             depth=tree.visits[:, 1:].sum(-1) / config.num_simulations,
         )
@@ -252,7 +254,7 @@ def searched_values(tree: Tree, policy: Array) -> Array:
     if players == 2:
         return by_player(selection.searched_value(edges, policy), tree.mover[:, ROOT].astype(jnp.int32), players)
     behind = tree.values[lanes_of(tree)[:, None], jnp.maximum(tree.child[:, ROOT].astype(jnp.int32), ROOT)]
-    of_player = lambda q, raw: selection.searched_value(edges._replace(q=q, raw=raw), policy)
+    of_player = lambda q, raw: selection.searched_value(edges._replace(edge_values=q, raw=raw), policy)
     return jax.vmap(of_player, (-1, -1), -1)(behind, tree.raw[:, ROOT])
 
 
@@ -266,22 +268,22 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     search_key, noise_key = keys.split(key)  # as mctx splits it: both loops see the same noise
     start = root_edges(tree)
     noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
-    considered = min(config.gumbel_actions, start.logits.shape[-1])
+    considered = min(config.max_num_considered_actions, start.logits.shape[-1])
     table = jnp.asarray(selection.halving_table(considered, config.num_simulations))
     values = functools.partial(_completed, config=config)
 
     def at_root(edges: Edges) -> Array:
-        edges = selection.prune(edges)
+        edges = selection.drop_refuted(edges)
         return selection.gumbel_root(edges, values(edges), noise, start.visits, table)
 
     def below(edges: Edges) -> Array:
-        edges = selection.prune(edges)
+        edges = selection.drop_refuted(edges)
         return selection.gumbel_inner(edges, values(edges))
 
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, below, config.num_simulations, config.tree_writes
     )
-    edges = selection.contenders(root_edges(tree))
+    edges = selection.final_candidates(root_edges(tree))
     found, legal = values(edges), selection.legal(edges)
     visits = jnp.where(legal, edges.visits - start.visits, -1)
     finalists = legal & (visits == visits.max(-1, keepdims=True))
@@ -290,12 +292,12 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
 
 
 def _completed(edges: Edges, config: Config) -> Array:
-    return selection.completed_values(edges, config.value_scale, config.visit_offset, config.rescale_values)
+    return selection.completed_values(edges, config.gumbel_value_scale, config.visit_offset, config.rescale_values)
 
 
 def _improved(tree: Tree, config: Config) -> Array:
     """Prior and completed values together (the same paper, section 4)."""
-    edges = selection.contenders(root_edges(tree))
+    edges = selection.final_candidates(root_edges(tree))
     return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + _completed(edges, config), ILLEGAL))
 
 
@@ -310,15 +312,15 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
 
     prior = _where_noisy(explore, noisy, tree.logits[:, ROOT])
     options = {
-        "c_puct": config.c_puct, "rescale": config.rescale_values, "first_play": config.first_play_urgency
+        "c_puct": config.c_puct, "rescale": config.rescale_values, "first_play": config.fpu_reduction
     }  # fmt: skip
-    select = lambda edges: selection.puct(selection.prune(edges), **options)
+    select = lambda edges: selection.puct(selection.drop_refuted(edges), **options)
     # The tree keeps the prior without noise.
-    at_root = lambda edges: selection.puct(selection.prune(edges._replace(logits=prior)), **options, urge=urge)
+    at_root = lambda edges: selection.puct(selection.drop_refuted(edges._replace(logits=prior)), **options, urge=urge)
     tree = tree_search.search(
         weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
     )
-    edges, policy = selection.contenders(root_edges(tree)), visit_shares(tree)
+    edges, policy = selection.final_candidates(root_edges(tree)), visit_shares(tree)
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
     drawn = keys.draw(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
@@ -328,7 +330,7 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
 
 def visit_shares(tree: Tree) -> Array:
     """What share of the visits each edge of the roots has, float32[B, K]."""
-    edges = selection.contenders(root_edges(tree))
+    edges = selection.final_candidates(root_edges(tree))
     visits = jnp.where(selection.legal(edges), edges.visits, 0)
     total = visits.sum(-1, keepdims=True)
     # Proofs may have settled every move that was visited, or found one that was not.

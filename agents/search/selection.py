@@ -24,28 +24,31 @@ def best(score: Array, allowed: Array) -> Array:
     return jnp.where(allowed, score, -jnp.inf).argmax(-1).astype(jnp.int32)
 
 
-def prune(edges: Edges) -> Edges:
+def drop_refuted(edges: Edges) -> Edges:
     """Without the edges that cannot be better than what is proven already, and with values within their bounds.
 
     A node whose own result is proven keeps all its edges: there is nothing left to choose.
     """
-    if edges.low is None or edges.high is None:
+    if edges.lower_bound is None or edges.upper_bound is None:
         return edges
-    open_ = legal(edges) & (edges.high > edges.low.max(-1, keepdims=True))
+    open_ = legal(edges) & (edges.upper_bound > edges.lower_bound.max(-1, keepdims=True))
     kept = open_ | ~open_.any(-1, keepdims=True)
-    return edges._replace(logits=jnp.where(kept, edges.logits, ILLEGAL), q=jnp.clip(edges.q, edges.low, edges.high))
+    return edges._replace(
+        logits=jnp.where(kept, edges.logits, ILLEGAL),
+        edge_values=jnp.clip(edges.edge_values, edges.lower_bound, edges.upper_bound),
+    )
 
 
-def contenders(edges: Edges) -> Edges:
+def final_candidates(edges: Edges) -> Edges:
     """Without the edges that are proven to be worse than others, and with values within their bounds: what is left to
-    choose from once a search has ended. Results that are proven and as good as any stay, see `prune`."""
-    if edges.low is None or edges.high is None:
+    choose from once a search has ended. Results that are proven and as good as any stay, see `drop_refuted`."""
+    if edges.lower_bound is None or edges.upper_bound is None:
         return edges
-    pruned = prune(edges)
-    least = edges.low.max(-1, keepdims=True)
-    secured = legal(edges) & (least > -1) & (edges.low == least)
-    # Where the node's own result is proven `prune` keeps all.
-    done = least == edges.high.max(-1, keepdims=True)
+    pruned = drop_refuted(edges)
+    least = edges.lower_bound.max(-1, keepdims=True)
+    secured = legal(edges) & (least > -1) & (edges.lower_bound == least)
+    # Where the node's own result is proven `drop_refuted` keeps all.
+    done = least == edges.upper_bound.max(-1, keepdims=True)
     kept = secured | (legal(pruned) & ~(done & (least > -1)))
     return pruned._replace(logits=jnp.where(kept, edges.logits, ILLEGAL))
 
@@ -53,11 +56,13 @@ def contenders(edges: Edges) -> Edges:
 def prefer_proven(edges: Edges, chosen: Array) -> Array:
     """The move to play at a root, given the one chosen by values and visits: where a win or a draw is proven and
     nothing better can come, or the chosen move is worth less, the proven one."""
-    if edges.low is None or edges.high is None:
+    if edges.lower_bound is None or edges.upper_bound is None:
         return chosen
-    least, most = edges.low.max(-1), edges.high.max(-1)
-    proven = best(edges.visits, legal(edges) & (edges.low == least[:, None]))
-    worth = jnp.take_along_axis(jnp.clip(edges.q, edges.low, edges.high), chosen[:, None], axis=-1)[:, 0]
+    least, most = edges.lower_bound.max(-1), edges.upper_bound.max(-1)
+    proven = best(edges.visits, legal(edges) & (edges.lower_bound == least[:, None]))
+    worth = jnp.take_along_axis(
+        jnp.clip(edges.edge_values, edges.lower_bound, edges.upper_bound), chosen[:, None], axis=-1
+    )[:, 0]
     return jnp.where((least > -1) & ((least == most) | (worth < least)), proven, chosen)
 
 
@@ -69,9 +74,9 @@ def completed_q(edges: Edges) -> Array:
     total = jnp.where(counted, edges.visits, 0).sum(-1)
     prior = jnp.maximum(jax.nn.softmax(edges.logits), jnp.finfo(jnp.float32).tiny)
     seen = jnp.where(counted, prior, 0.0)
-    mean = (seen * edges.q).sum(-1) / jnp.where(total > 0, seen.sum(-1), 1.0)
+    mean = (seen * edges.edge_values).sum(-1) / jnp.where(total > 0, seen.sum(-1), 1.0)
     mixed = (edges.raw + total * mean) / (total + 1)
-    return jnp.where(counted, edges.q, mixed[:, None])
+    return jnp.where(counted, edges.edge_values, mixed[:, None])
 
 
 def searched_value(edges: Edges, policy: Array) -> Array:
@@ -81,23 +86,23 @@ def searched_value(edges: Edges, policy: Array) -> Array:
     over all visits is no estimate of the node: sequential halving spends half of the visits on moves that are tried
     evenly, most of them bad.
     """
-    value = (policy * completed_q(contenders(edges))).sum(-1)
-    if edges.low is None or edges.high is None:
+    value = (policy * completed_q(final_candidates(edges))).sum(-1)
+    if edges.lower_bound is None or edges.upper_bound is None:
         return value
-    return jnp.clip(value, edges.low.max(-1), edges.high.max(-1))
+    return jnp.clip(value, edges.lower_bound.max(-1), edges.upper_bound.max(-1))
 
 
-def completed_values(edges: Edges, value_scale: float, visit_offset: float, rescale: bool) -> Array:
+def completed_values(edges: Edges, gumbel_value_scale: float, visit_offset: float, rescale: bool) -> Array:
     """What the values of all edges add to their logits, float32[M, K].
 
-    With `rescale` the `completed_q` are spread over [0, 1] before they are weighted by `value_scale` and visits
+    With `rescale` the `completed_q` are spread over [0, 1] before they are weighted by `gumbel_value_scale` and visits
     (Danihelka et al. 2022, section 3.4, appendix F).
     """
     values = completed_q(edges)
     if rescale:
         low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
         values = (values - low) / jnp.maximum(high - low, 1e-8)
-    return (visit_offset + edges.visits.max(-1, keepdims=True)) * value_scale * values
+    return (visit_offset + edges.visits.max(-1, keepdims=True)) * gumbel_value_scale * values
 
 
 def gumbel_inner(edges: Edges, values: Array) -> Array:
@@ -170,13 +175,13 @@ def puct(
     visited, prior = edges.visits > 0, jax.nn.softmax(edges.logits)
     value = edges.value[:, None]
     if rescale:
-        known = jnp.where(visited, edges.q, value)
+        known = jnp.where(visited, edges.edge_values, value)
         low = jnp.minimum(value, known.min(-1, keepdims=True))
         high = jnp.maximum(value, known.max(-1, keepdims=True))
-        q = (jnp.where(visited, edges.q, low) - low) / jnp.maximum(high - low, 1e-8)
+        q = (jnp.where(visited, edges.edge_values, low) - low) / jnp.maximum(high - low, 1e-8)
     else:
         seen = jnp.where(visited, prior, 0.0).sum(-1, keepdims=True)
-        q = (jnp.where(visited, edges.q, jnp.maximum(value - first_play * jnp.sqrt(seen), -1.0)) + 1) / 2
+        q = (jnp.where(visited, edges.edge_values, jnp.maximum(value - first_play * jnp.sqrt(seen), -1.0)) + 1) / 2
     total = edges.total[:, None]
     factor = c_puct + jnp.log((total + c_base + 1) / c_base)
     return best(q + jnp.sqrt(total) * factor * prior / (edges.visits + 1) + urge, legal(edges))
@@ -194,5 +199,5 @@ def ucb1(edges: Edges, exploration: float) -> Array:
     `exploration` is C_p of the survey of Browne et al. 2012, section 3.3.1.
     """
     bonus = jnp.sqrt(2 * jnp.log(edges.total[:, None]) / jnp.maximum(edges.visits, 1))
-    score = jnp.where(edges.visits > 0, edges.q + 2 * exploration * bonus, 1e3 + edges.logits)
+    score = jnp.where(edges.visits > 0, edges.edge_values + 2 * exploration * bonus, 1e3 + edges.logits)
     return best(score, legal(edges))

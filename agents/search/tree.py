@@ -41,12 +41,12 @@ class Edges(NamedTuple):
 
     logits: Array  # float32[M, K]
     visits: Array  # int32[M, K]
-    q: Array  # float32[M, K], mean value for the mover, 0 without a visit
+    edge_values: Array  # float32[M, K], mean value for the mover, 0 without a visit
     value: Array  # float32[M], mean value of the node for its mover
     raw: Array  # float32[M], the estimate when it was met
     total: Array  # int32[M], visits of the node
-    low: Array | None  # int8[M, K], result for the mover that is proven at least; None where nothing is proven
-    high: Array | None  # int8[M, K], and at most; both -1 where there is no edge
+    lower_bound: Array | None  # int8[M, K], result for the mover that is proven at least; None where nothing is proven
+    upper_bound: Array | None  # int8[M, K], and at most; both -1 where there is no edge
 
 
 class Tree(NamedTuple):
@@ -61,13 +61,13 @@ class Tree(NamedTuple):
     raw: Array  # float32[B, C, n], evaluation of the position for every player when it was reached
     values: Array  # float32[B, C, n], mean for every player
     visits: Array  # int32[B, C]
-    choice: Array  # int32[B, C], the edge that the selection takes next; unused at the root
+    selected_edge: Array  # int32[B, C], the edge that the selection takes next; unused at the root
     logits: Array  # float32[B, C, K]
     child: Array  # int16 or int32[B, C, K], -1 where there is none yet
     edge_visits: Array  # the same type[B, C, K]
-    q: Array  # float32[B, C, K], see `Edges`
-    low: Array | None  # int8[B, C, K], see `Edges`
-    high: Array | None  # int8[B, C, K]
+    edge_values: Array  # float32[B, C, K], see `Edges`
+    lower_bound: Array | None  # int8[B, C, K], see `Edges`
+    upper_bound: Array | None  # int8[B, C, K]
 
 
 class SearchResult(NamedTuple):
@@ -75,7 +75,7 @@ class SearchResult(NamedTuple):
 
     action: Array  # int32[B], the move to play
     policy: Array  # float32[B, A], improved policy, 0 on illegal actions
-    surprise: Array  # float32[B], Kullback-Leibler divergence of that policy from the network's, nats
+    policy_kl: Array  # float32[B], Kullback-Leibler divergence of that policy from the network's, nats
     value: Array  # float32[B], searched value for the mover, see `selection.searched_value`
     values: Array  # float32[B, n], the same for every player
     raw_value: Array  # float32[B], the network's own value
@@ -104,10 +104,10 @@ def search(
     """Runs `simulations` simulations in every tree; `key` is consumed by `expand`, once for each of them."""
 
     def written(tree: Tree, path: Path, leaf: Leaf, states: Any, *, put: Put) -> Tree:
-        tree, path = grow(tree, path, leaf, states, put)
-        if tree.low is not None:
-            tree = prove(tree, path, leaf.values, put)
-        return settle(tree, path, leaf.values, select, put)
+        tree, path = expand_node(tree, path, leaf, states, put)
+        if tree.lower_bound is not None:
+            tree = propagate_bounds(tree, path, leaf.values, put)
+        return backup(tree, path, leaf.values, select, put)
 
     learn = in_form(writes, written)
 
@@ -123,17 +123,17 @@ def search(
     return jax.lax.fori_loop(0, simulations, simulate, (tree, nodes))[0]
 
 
-def plant(root: Leaf, states: Any, room: int, proofs: bool = False) -> Tree:
+def init_tree(root: Leaf, states: Any, max_nodes: int, proofs: bool = False) -> Tree:
     """Trees with room for that many nodes that hold their roots alone; with `proofs`, for two players, they also keep
     what is proven of each edge."""
     batch, edges = root.logits.shape
-    small = jnp.int16 if room < 2**15 else jnp.int32
+    small = jnp.int16 if max_nodes < 2**15 else jnp.int32
 
     def first(x: Array, rest: Any = 0) -> Array:
-        empty = jnp.full((batch, room, *x.shape[1:]), rest, x.dtype)
+        empty = jnp.full((batch, max_nodes, *x.shape[1:]), rest, x.dtype)
         return jax.lax.dynamic_update_index_in_dim(empty, x, ROOT, axis=1)
 
-    none = jnp.full((batch, room), -1, jnp.int32)
+    none = jnp.full((batch, max_nodes), -1, jnp.int32)
     return Tree(
         size=jnp.ones(batch, jnp.int32),
         states=jax.tree.map(first, states),
@@ -144,13 +144,13 @@ def plant(root: Leaf, states: Any, room: int, proofs: bool = False) -> Tree:
         raw=first(root.values),
         values=first(root.values),
         visits=first(jnp.ones(batch, jnp.int32)),
-        choice=jnp.zeros((batch, room), jnp.int32),
+        selected_edge=jnp.zeros((batch, max_nodes), jnp.int32),
         logits=first(root.logits),
-        child=jnp.full((batch, room, edges), -1, small),
-        edge_visits=jnp.zeros((batch, room, edges), small),
-        q=jnp.zeros((batch, room, edges)),
-        low=jnp.full((batch, room, edges), -1, jnp.int8) if proofs else None,
-        high=first(upper_bounds(root)) if proofs else None,
+        child=jnp.full((batch, max_nodes, edges), -1, small),
+        edge_visits=jnp.zeros((batch, max_nodes, edges), small),
+        edge_values=jnp.zeros((batch, max_nodes, edges)),
+        lower_bound=jnp.full((batch, max_nodes, edges), -1, jnp.int8) if proofs else None,
+        upper_bound=first(upper_bounds(root)) if proofs else None,
     )
 
 
@@ -159,21 +159,23 @@ def upper_bounds(leaf: Leaf) -> Array:
     return jnp.where(leaf.logits > ILLEGAL / 2, 1, -1).astype(jnp.int8)
 
 
-def win(tree: Tree, edges: Array) -> Tree:
+def mark_proven_win(tree: Tree, edges: Array) -> Tree:
     """The same trees, in which these edges of the root, bool[B, K], are proven to win."""
-    assert tree.low is not None
-    low = jnp.maximum(tree.low[:, ROOT], jnp.where(edges, 1, -1).astype(jnp.int8))
-    return tree._replace(low=jax.lax.dynamic_update_index_in_dim(tree.low, low, ROOT, axis=1))  # no scatter
+    assert tree.lower_bound is not None
+    low = jnp.maximum(tree.lower_bound[:, ROOT], jnp.where(edges, 1, -1).astype(jnp.int8))
+    return tree._replace(
+        lower_bound=jax.lax.dynamic_update_index_in_dim(tree.lower_bound, low, ROOT, axis=1)
+    )  # no scatter
 
 
-def follow(tree: Tree, edge: Array) -> Tree:
+def advance_root(tree: Tree, edge: Array) -> Tree:
     """The trees below the root's `edge` int32[B], whose node becomes the root; all else is forgotten, the room stays.
 
     Where nobody has been down that edge the tree is empty (`size` 0): plant it anew.
     """
-    lanes, room = lanes_of(tree)[:, None], tree.visits.shape[1]
+    lanes, max_nodes = lanes_of(tree)[:, None], tree.visits.shape[1]
     top = tree.child[:, ROOT][lanes[:, 0], edge].astype(jnp.int32)[:, None]
-    nodes = jnp.arange(room)
+    nodes = jnp.arange(max_nodes)
 
     def twice_as_far(_, carry):
         """Nodes whose ancestor at a distance below 2, 4, 8... is the new root."""
@@ -182,7 +184,7 @@ def follow(tree: Tree, edge: Array) -> Tree:
         return inside, jnp.where(ancestor > ROOT, ancestor[lanes, ancestor], ROOT)
 
     start = (nodes == top) & (top > ROOT), jnp.maximum(tree.parent, ROOT)
-    inside, _ = jax.lax.fori_loop(0, room.bit_length(), twice_as_far, start)
+    inside, _ = jax.lax.fori_loop(0, max_nodes.bit_length(), twice_as_far, start)
     place, size = jnp.cumsum(inside, axis=-1) - 1, inside.sum(-1, dtype=jnp.int32)
     old = jnp.argsort(~inside, axis=-1, stable=True)  # nodes keep their order, so parents stay before children
     used = nodes < size[:, None]
@@ -206,13 +208,13 @@ def follow(tree: Tree, edge: Array) -> Tree:
         raw=moved(tree.raw),
         values=moved(tree.values),
         visits=moved(tree.visits, 0),
-        choice=moved(tree.choice),
+        selected_edge=moved(tree.selected_edge),
         logits=moved(tree.logits),
         child=child.astype(tree.child.dtype),
         edge_visits=moved(tree.edge_visits, 0),
-        q=moved(tree.q, 0),
-        low=None if tree.low is None else moved(tree.low, -1),
-        high=None if tree.high is None else moved(tree.high),
+        edge_values=moved(tree.edge_values, 0),
+        lower_bound=None if tree.lower_bound is None else moved(tree.lower_bound, -1),
+        upper_bound=None if tree.upper_bound is None else moved(tree.upper_bound),
     )
 
 
@@ -230,8 +232,12 @@ def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
     at = lambda x: x[lane, node]
     value, raw = (for_mover(at(x), at(tree.mover)) for x in (tree.values, tree.raw))
     visits = at(tree.edge_visits).astype(jnp.int32)
-    bounds = (None, None) if tree.low is None or tree.high is None else (at(tree.low), at(tree.high))
-    return Edges(at(tree.logits), visits, at(tree.q), value, raw, at(tree.visits), *bounds)
+    bounds = (
+        (None, None)
+        if tree.lower_bound is None or tree.upper_bound is None
+        else (at(tree.lower_bound), at(tree.upper_bound))
+    )
+    return Edges(at(tree.logits), visits, at(tree.edge_values), value, raw, at(tree.visits), *bounds)
 
 
 class Path(NamedTuple):
@@ -261,7 +267,7 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
             nodes=jax.lax.dynamic_update_index_in_dim(path.nodes, node, depth, axis=0),
             length=path.length + goes,
             node=node,
-            edge=jnp.where(goes, tree.choice[lanes, node], path.edge),
+            edge=jnp.where(goes, tree.selected_edge[lanes, node], path.edge),
         )
 
     root = jnp.full_like(lanes, ROOT)
@@ -269,7 +275,7 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
     return jax.lax.while_loop(lambda path: onward(path)[1].any(), body, start)
 
 
-def grow(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tree, Path]:
+def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tree, Path]:
     """Keeps what was found at the end of each path as a new node, or where it stood before; the paths end there."""
     lanes = lanes_of(tree)
     child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
@@ -285,12 +291,12 @@ def grow(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tre
         raw=at_node(tree.raw, leaf.values),
         logits=at_node(tree.logits, leaf.logits),
         child=put(tree.child, (lanes, path.node, path.edge), node.astype(tree.child.dtype)),
-        high=None if tree.high is None else at_node(tree.high, upper_bounds(leaf)),
+        upper_bound=None if tree.upper_bound is None else at_node(tree.upper_bound, upper_bounds(leaf)),
     )
     return tree, Path(path.nodes, path.length + 1, node, path.edge)
 
 
-def prove(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
+def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
     """Carries results up from finished positions: a node's mover gets at least the best of his edges' lower bounds and
     at most the best of their upper bounds, and an edge that nobody has been down yet may give anything.
 
@@ -298,7 +304,7 @@ def prove(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
     bounded Monte-Carlo tree search". It goes up only as far as something is learnt.
     """
     lanes, batch = lanes_of(tree), path.length.shape[0]
-    assert tree.low is not None and tree.high is not None
+    assert tree.lower_bound is not None and tree.upper_bound is not None
     result = jnp.round(values[:, 0]).astype(jnp.int8)
 
     def up(carry):
@@ -315,12 +321,19 @@ def prove(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
         news = (after[0] != before[0]) | (after[1] != before[1])
         return low, high, parent, *mine(*after), goes & news & (tree.parent[lanes, parent] >= 0)
 
-    start = tree.low, tree.high, path.node, result, result, tree.over[lanes, path.node] & (path.node != ROOT)
+    start = (
+        tree.lower_bound,
+        tree.upper_bound,
+        path.node,
+        result,
+        result,
+        tree.over[lanes, path.node] & (path.node != ROOT),
+    )
     low, high, *_ = jax.lax.while_loop(lambda carry: carry[-1].any(), up, start)
-    return tree._replace(low=low, high=high)
+    return tree._replace(lower_bound=low, upper_bound=high)
 
 
-def settle(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> Tree:
+def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> Tree:
     """Brings the nodes of every path up to date: means and visits first, then the choices, which look at both."""
     batch = path.length.shape[0]
     rounds = functools.partial(_in_step if put is one_hot else _packed, path)
@@ -337,12 +350,12 @@ def settle(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> T
             visits=put(tree.visits, (lane, node), visits + 1),
             values=put(tree.values, (lane, node), mean),
             edge_visits=put(tree.edge_visits, (lane, parent, edge), (visits + 1).astype(tree.edge_visits.dtype)),
-            q=put(tree.q, (lane, parent, edge), q),
+            edge_values=put(tree.edge_values, (lane, parent, edge), q),
         )
 
     def choose(tree: Tree, lane: Array, node: Array) -> Tree:
         edge = select(edges_of(tree, jnp.minimum(lane, batch - 1), node))
-        return tree._replace(choice=put(tree.choice, (lane, node), edge))
+        return tree._replace(selected_edge=put(tree.selected_edge, (lane, node), edge))
 
     tree = rounds(path.length, 4 * batch, count, tree)
     return rounds(path.length - 1, batch, choose, tree)

@@ -14,10 +14,10 @@ from agents.config import Config
 from agents.search import selection
 from agents.search import tree as tree_search
 from agents.search.policies import (
-    Forest,
+    TreePolicy,
+    assemble_tree_policy,
     make_expand,
     make_leaf,
-    make_trees,
     over_slots,
     root_edges,
     tree_slots,
@@ -29,17 +29,19 @@ from envs.game import Array, Game
 
 def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
     """`think(key, states [B]) -> Edges` of the roots of MCTS without a network."""
-    forest = uct_forest(game, num_simulations)
+    tree_policy = uct_tree_policy(game, num_simulations)
 
-    def think(key, states):
+    def run_simulations(key, states):
         root_key, search_key = jax.random.split(key)
-        tree = forest.plant({}, root_key, states, num_simulations + 1)
-        return root_edges(forest.think({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2])
+        tree = tree_policy.init_tree({}, root_key, states, num_simulations + 1)
+        return root_edges(
+            tree_policy.run_simulations({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2]
+        )
 
-    return think
+    return run_simulations
 
 
-def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> Forest:
+def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> TreePolicy:
     """MCTS without a network as trees that grow by `num_simulations` at a time: UCB1 in the tree, one random play-out
     at each new node. It plays the most visited move and is without weights, plies and noise.
 
@@ -67,7 +69,7 @@ def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
     expand = make_expand(game, evaluate)
     below = expand if num_slots is None else over_slots(game, expand, num_slots)
 
-    def think(weights, key, tree, plies, explore):
+    def run_simulations(weights, key, tree, plies, explore):
         del plies, explore
         tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
         edges = root_edges(tree)
@@ -77,4 +79,4 @@ def uct_forest(game: Game, num_simulations: int, exploration: float = 2**-0.5) -
     def root(weights, key, states):
         return make_leaf(game, states, *evaluate(weights, key, states))
 
-    return make_trees(game, root, think, visit_shares, num_slots)
+    return assemble_tree_policy(game, root, run_simulations, visit_shares, num_slots)

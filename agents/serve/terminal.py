@@ -19,7 +19,7 @@ from rich.text import Text
 import envs
 from agents.players.human import coloured
 from agents.players.players import Mover, game_of, inner
-from agents.players.stateful import Mind, make_mover, words
+from agents.players.stateful import TreePlayer, make_mover, words
 from agents.serve import options as settings
 from agents.serve.options import Options
 from agents.storage import weights as models
@@ -29,7 +29,7 @@ from envs.game import Game, first_player, seats
 PEOPLE = "person"
 
 
-class Sitting:
+class TerminalGame:
     """One game after another at a terminal."""
 
     def __init__(self, options: Options, game: Game, console: Console):
@@ -41,7 +41,7 @@ class Sitting:
         self.mover: Mover | None = None
         if self.spec != PEOPLE:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
-        self.mind: Mind | None = None  # made when it is asked for a hint
+        self.mind: TreePlayer | None = None  # made when it is asked for a hint
         self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
 
@@ -108,7 +108,9 @@ class Sitting:
         if self.mind is None:
             own = inner(self.spec).partition("@")[0]
             spec = own if game_of(own) is not None else models.shipped(self.game)
-            self.mind = Mind(spec or "uct", self.game, self.options.num_simulations, seed=1, trees=self.options.trees)
+            self.mind = TreePlayer(
+                spec or "uct", self.game, self.options.num_simulations, seed=1, trees=self.options.trees
+            )
         self.mind.place(self.states[0], self.actions, self.state)
         with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
             self.mind.think(self.options.seconds, self.options.num_simulations)
@@ -120,16 +122,16 @@ def seat(game: Game, player: int) -> int:
     return (player - first_player(game)) % game.num_players + 1
 
 
-Command: TypeAlias = Callable[[Sitting, list[str]], None]
+Command: TypeAlias = Callable[[TerminalGame, list[str]], None]
 
 
-def hint(sitting: Sitting, arguments: list[str]) -> None:
+def hint(sitting: TerminalGame, arguments: list[str]) -> None:
     """the move that the search likes best, and what it expects"""
     best = sitting.thought()["moves"][0]
     sitting.say(f"{best['action']} ({sitting.worth(best)}), expects {' '.join(best['line'])}")
 
 
-def evaluate(sitting: Sitting, arguments: list[str]) -> None:
+def evaluate(sitting: TerminalGame, arguments: list[str]) -> None:
     """the value of the position for the player to move, and the best moves"""
     said = sitting.thought()
     assert sitting.mind is not None
@@ -147,7 +149,7 @@ def evaluate(sitting: Sitting, arguments: list[str]) -> None:
     sitting.console.print(table)
 
 
-def undo(sitting: Sitting, arguments: list[str]) -> None:
+def undo(sitting: TerminalGame, arguments: list[str]) -> None:
     """takes back to your last move, or that somebody resigned"""
     if sitting.resigned is not None:
         sitting.resigned = None
@@ -159,14 +161,14 @@ def undo(sitting: Sitting, arguments: list[str]) -> None:
     sitting.show()
 
 
-def resign(sitting: Sitting, arguments: list[str]) -> None:
+def resign(sitting: TerminalGame, arguments: list[str]) -> None:
     """gives the game up"""
     if sitting.over:
         raise ValueError("the game is over")
     sitting.resigned = int(sitting.game.player(sitting.state))
 
 
-def moves(sitting: Sitting, arguments: list[str]) -> None:
+def moves(sitting: TerminalGame, arguments: list[str]) -> None:
     """the moves so far, and all legal ones"""
     names = [sitting.game.action_name(a) for a in sitting.actions]
     sitting.say(f"played: {' '.join(names) or 'none'}")
@@ -174,18 +176,18 @@ def moves(sitting: Sitting, arguments: list[str]) -> None:
     sitting.say(f"legal: {' '.join(legal) or 'none, the game is over'}")
 
 
-def board(sitting: Sitting, arguments: list[str]) -> None:
+def board(sitting: TerminalGame, arguments: list[str]) -> None:
     """shows the position again"""
     sitting.show()
 
 
-def new(sitting: Sitting, arguments: list[str]) -> None:
+def new(sitting: TerminalGame, arguments: list[str]) -> None:
     """begins another game"""
     sitting.begin(sitting.game.init(), [])
     sitting.show()
 
 
-def save(sitting: Sitting, arguments: list[str]) -> None:
+def save(sitting: TerminalGame, arguments: list[str]) -> None:
     """FILE: writes the game; for Go a name that ends in .sgf gives SGF"""
     path = _file(arguments)
     if path.suffix == ".sgf":
@@ -196,7 +198,7 @@ def save(sitting: Sitting, arguments: list[str]) -> None:
     sitting.say(f"saved {len(sitting.actions)} moves in {path}")
 
 
-def load(sitting: Sitting, arguments: list[str]) -> None:
+def load(sitting: TerminalGame, arguments: list[str]) -> None:
     """FILE: goes on with a saved game, or from the record of a position"""
     path = _file(arguments)
     if path.suffix == ".sgf":
@@ -220,7 +222,7 @@ def _sgf() -> Any:
     return sgf
 
 
-def explain(sitting: Sitting, arguments: list[str]) -> None:
+def explain(sitting: TerminalGame, arguments: list[str]) -> None:
     """this list"""
     named = saved.legal_names(sitting.game, sitting.legal)
     sitting.say("the game is over" if sitting.over else f"a move by its name, {named}")
@@ -243,7 +245,7 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def answer(sitting: Sitting, line: str) -> None:
+def answer(sitting: TerminalGame, line: str) -> None:
     """Carries out one line of a person's: a command or a move. What cannot be done is said, and nothing changes."""
     try:
         word, *rest = shlex.split(line) or [""]
@@ -276,7 +278,7 @@ def ask(prompt: str) -> str | None:
         return None
 
 
-def run(sitting: Sitting) -> None:
+def run(sitting: TerminalGame) -> None:
     """Games until the person leaves; without a person the one game to its end."""
     sitting.show()
     while True:
@@ -301,7 +303,7 @@ def serve(options: Options) -> None:
         import readline  # noqa: F401  the keys of the arrows, where the system has it
     console = Console(highlight=False)
     game = envs.make(options.env)
-    sitting = Sitting(dataclasses.replace(options, env=game.name), game, console)
+    sitting = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
     whom = "two people" if sitting.mover is None else f"against {sitting.name}"
     console.print(f"{game.name}, {whom}; 'help' lists the commands", soft_wrap=True)
     run(sitting)

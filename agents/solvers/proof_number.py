@@ -83,7 +83,7 @@ class Prover:
     is no more room."""
 
 
-def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prover:
+def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None) -> Prover:
     """A prover with room for that many positions; `evaluate` is a network's opinion (see `inference.make_evaluate`).
 
     Raises:
@@ -91,27 +91,27 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
     """
     if game.num_players != 2:
         raise ValueError(f"proofs are for games of two players; {game.name} has {game.num_players}")
-    if room < 2 * LANES:
-        raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {room}")
+    if max_positions < 2 * LANES:
+        raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {max_positions}")
     look = functools.partial(_look, game, evaluate)
 
     def begin(question, weights, state):
         """The moves of the position are nodes from the start, so that each can be asked about."""
         one = jax.tree.map(lambda x: jnp.asarray(x)[None], state)
         found = look(question, weights, one)
-        empty = lambda x, fill: jnp.full((room, *x.shape[1:]), fill, x.dtype)
+        empty = lambda x, fill: jnp.full((max_positions, *x.shape[1:]), fill, x.dtype)
         graph = Graph(
             size=jnp.int32(1),
             rounds=jnp.int32(0),
             drawn=found.drawn[0],
             states=jax.tree.map(lambda x: empty(x, 0).at[0].set(x[0]), one),
             actions=empty(found.actions, EMPTY).at[0].set(found.actions[0]),
-            children=jnp.full((room, game.max_legal), EMPTY, jnp.int32),
+            children=jnp.full((max_positions, game.max_legal), EMPTY, jnp.int32),
             leaves=jax.tree.map(lambda x: empty(x, 0).at[0].set(x[0]), found.leaves),
             same=empty(found.same, False).at[0].set(found.same[0]),
             numbers=jax.tree.map(lambda x: empty(x, 0).at[0].set(x[0]), total(*_wide(found.leaves))),
-            codes=jnp.zeros((2 * room, 2), jnp.uint32),
-            nodes=jnp.full(2 * room, EMPTY, jnp.int32),
+            codes=jnp.zeros((2 * max_positions, 2), jnp.uint32),
+            nodes=jnp.full(2 * max_positions, EMPTY, jnp.int32),
         )
         slot, open_ = jnp.arange(game.max_legal), (found.leaves.prove[0] > 0) & (found.leaves.refute[0] > 0)
         graph = expand(graph, question, weights, jnp.zeros_like(slot), slot, open_)
@@ -124,7 +124,7 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
         graph, places, new = _enter(graph, _code(game, states), wanted)
         found = look(question, weights, states)
         numbers, drawn = _settle(game, question, states, total(*_wide(found.leaves)))
-        put = jnp.where(new, places, room)
+        put = jnp.where(new, places, max_positions)
         write = lambda rows, row: rows.at[put].set(row, mode="drop")
         return graph._replace(
             drawn=graph.drawn | ((found.drawn | drawn) & new).any(),
@@ -133,7 +133,7 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
             leaves=jax.tree.map(write, graph.leaves, found.leaves),
             same=write(graph.same, found.same),
             numbers=jax.tree.map(write, graph.numbers, numbers),
-            children=graph.children.at[jnp.where(wanted, node, room), slot].set(places, mode="drop"),
+            children=graph.children.at[jnp.where(wanted, node, max_positions), slot].set(places, mode="drop"),
         )
 
     def search(graph: Graph, question, weights, top) -> Graph:
@@ -146,7 +146,7 @@ def make_prover(game: Game, room: int, evaluate: Evaluate | None = None) -> Prov
         def more(carry):
             i, graph = carry
             undecided = (graph.numbers.prove[top] > 0) & (graph.numbers.refute[top] > 0)
-            return (i < ROUNDS) & undecided & (graph.size < room - LANES)
+            return (i < ROUNDS) & undecided & (graph.size < max_positions - LANES)
 
         return jax.lax.while_loop(more, one_round, (0, graph))[1]
 
@@ -195,9 +195,9 @@ def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: An
 
 def _settle(game: Game, question: Question, states: Any, numbers: Numbers) -> tuple[Numbers, Array]:
     """The numbers of nodes [B], or the final ones where theory knows the result; bool[B], whether that is a draw."""
-    if game.settled is None:
+    if game.known_result is None:
         return numbers, jnp.zeros(numbers.prove.shape, bool)
-    result = jax.vmap(game.settled)(states)
+    result = jax.vmap(game.known_result)(states)
     asked = jax.vmap(game.player)(states) == question.seat
     success = jnp.where(asked, result >= question.least, result > -question.least)
     known, unknown = Numbers(jnp.where(success, 0, NEVER), jnp.where(success, NEVER, 0)), jnp.isnan(result)
@@ -278,7 +278,7 @@ def _back_up(graph: Graph, path: Array, depth: Array | int) -> Graph:
 
 def _code(game: Game, states: Any) -> Array:
     """Hashes of positions [B], uint32[B, 2], the same for positions that a symmetry turns into one another."""
-    states = jax.vmap(game.essence or (lambda s: s))(states)
+    states = jax.vmap(game.canonical or (lambda s: s))(states)
     least, *others = (code_of(jax.vmap(t.state)(states)) for t in game.symmetries)
     for code in others:
         less = (code[:, 0] < least[:, 0]) | ((code[:, 0] == least[:, 0]) & (code[:, 1] < least[:, 1]))
@@ -324,18 +324,18 @@ def _enter(graph: Graph, code: Array, wanted: Array) -> tuple[Graph, Array, Arra
 # Answers
 
 
-def make_asker(game: Game, room: int) -> Callable[[Any, Array], Graph]:
+def make_claim_prover(game: Game, max_positions: int) -> Callable[[Any, Array], Graph]:
     """`ask(position, least) -> Graph`: the graph in which it is decided whether the mover gets so much, or which is
     full. For use inside a compiled function.
 
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
-    prover = make_prover(game, room)
+    prover = make_prover(game, max_positions)
 
     def ask(state: Any, least: Array) -> Graph:
         question = Question(game.player(state).astype(jnp.int32), least)
-        more = lambda graph: ~decided(graph.numbers)[0] & (graph.size < room - LANES)
+        more = lambda graph: ~decided(graph.numbers)[0] & (graph.size < max_positions - LANES)
         deeper = lambda graph: prover.search(graph, question, None, jnp.int32(0))
         return jax.lax.while_loop(more, deeper, prover.begin(question, None, state))
 
@@ -347,14 +347,14 @@ def decided(numbers: Numbers) -> Array:
     return (numbers.prove == 0) | (numbers.refute == 0)
 
 
-def make_keeper(game: Game, room: int) -> Callable[[Any], Array]:
+def make_proven_move(game: Game, max_positions: int) -> Callable[[Any], Array]:
     """`keep(position) -> int32[]`: a move that is proved to win, or to draw where it is proved that none wins; EMPTY
     where `room` positions do not tell, all moves lose or the game is over. For use inside a compiled function.
 
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
-    asker = make_asker(game, room)
+    asker = make_claim_prover(game, max_positions)
 
     def ask(state: Any, least: Array) -> tuple[Array, Array]:
         """A move that gets so much, or EMPTY; and whether there is none for sure, but perhaps one that draws."""
@@ -391,7 +391,7 @@ class Verdict:
         return good[0] if good and self.value is not None and self.value >= 0 else None
 
 
-def make_solver(game: Game, room: int = 1 << 20, evaluate: Evaluate | None = None, weights: Any = None):
+def make_solver(game: Game, max_positions: int = 1 << 20, evaluate: Evaluate | None = None, weights: Any = None):
     """solve(position, all_moves=False, seconds=inf, tell=nothing, asked=never) -> Verdict, compiled once.
 
     Without `all_moves` it ends once the value is known, and of the moves it tells what it came across. The search ends
@@ -400,7 +400,7 @@ def make_solver(game: Game, room: int = 1 << 20, evaluate: Evaluate | None = Non
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
-    prover = make_prover(game, room, evaluate)
+    prover = make_prover(game, max_positions, evaluate)
 
     def solve(
         state: Any,
@@ -412,7 +412,7 @@ def make_solver(game: Game, room: int = 1 << 20, evaluate: Evaluate | None = Non
         seat = int(game.player(state))
         if bool(game.over(state)):
             return Verdict(float(game.rewards(state)[seat]), {}, 1, 0.0, None)
-        search = Search(game, prover, weights, state, room, seconds, tell, asked)
+        search = Search(game, prover, weights, state, max_positions, seconds, tell, asked)
         wins, won = search.ask(1.0, all_moves)
         less = 0.0 if search.drawn else -1.0
         value, moves = _value(wins, less), {action: _value(answer, less) for action, answer in won.items()}
@@ -436,9 +436,23 @@ class Search:
     """Questions about one position, one after the other, within one limit of time."""
 
     def __init__(
-        self, game: Game, prover: Prover, weights: Any, state: Any, room: int, seconds: float, tell: Any, asked: Any
+        self,
+        game: Game,
+        prover: Prover,
+        weights: Any,
+        state: Any,
+        max_positions: int,
+        seconds: float,
+        tell: Any,
+        asked: Any,
     ):
-        self.game, self.prover, self.weights, self.state, self.room = game, prover, weights, state, room
+        self.game, self.prover, self.weights, self.state, self.max_positions = (
+            game,
+            prover,
+            weights,
+            state,
+            max_positions,
+        )
         self.tell, self.asked = tell, asked
         self.began = time.monotonic()
         self.end = self.began + seconds
@@ -466,8 +480,8 @@ class Search:
         """Searches below a node until it is decided, or as long as there are room and time; once at least."""
         while self.stopped is None and _answer(graph.numbers, node) is None:
             size, seconds = int(graph.size), time.monotonic() - self.began
-            if size > self.room - LANES:
-                self.stopped = f"stopped: all {self.room:,} positions are used up; give more --positions"
+            if size > self.max_positions - LANES:
+                self.stopped = f"stopped: all {self.max_positions:,} positions are used up; give more --positions"
                 break
             prove, refute = int(graph.numbers.prove[node]), int(graph.numbers.refute[node])
             all_of_them, so_far = self.positions + size, f"still {prove:,} to prove, {refute:,} to refute"

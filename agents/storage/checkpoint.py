@@ -86,7 +86,7 @@ class Saver:
 
     def start(self, snapshot: Snapshot, **counters: Any) -> bool:
         """Begins to save a run; False while the save before is still being written, and then nothing is done."""
-        if not processes.gathered(self.poll()).all():  # of all processes
+        if not processes.allgather(self.poll()).all():  # of all processes
             if not self._told_late:
                 self.say("the checkpoint before is still being written; the next one waits for it")
             self._told_late = True
@@ -94,7 +94,7 @@ class Saver:
         iteration, self._told_late = snapshot.iteration, False
         about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
         short = self._no_room(snapshot.room)
-        if not processes.gathered(short is None).all():  # else the others would wait for the one without
+        if not processes.allgather(short is None).all():  # else the others would wait for the one without
             self._failed(iteration, short or OSError("another process has no room for it"))
             return True
         try:
@@ -131,7 +131,7 @@ class Saver:
             CheckpointError: it cannot be saved; names the last checkpoint that is intact.
         """
         self.wait()
-        if not processes.gathered(self.saved == snapshot.iteration).all():
+        if not processes.allgather(self.saved == snapshot.iteration).all():
             self.start(snapshot, **counters)
             self.wait()
         self._pool.shutdown()

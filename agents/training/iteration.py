@@ -22,7 +22,7 @@ from agents.runtime import keys, mesh
 from agents.search.policies import make_search
 from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
-from agents.training.proof_targets import Lessons
+from agents.training.proof_targets import ProofTargets
 from agents.training.replay import Replay, ring_length
 from agents.training.selfplay import Ended, Lanes, Row
 from envs.game import Array, Game
@@ -30,17 +30,17 @@ from envs.game import Array, Game
 
 class Run(NamedTuple):
     learning: Learning
-    rival: (
+    reference_weights: (
         Any | None
     )  # weights that a match was last played against, with gating those that play; see agents/run/gating.py
     replay: Replay
     lanes: Lanes
     key: Array  # uint32[2], raw key data; each iteration folds its number in
     iteration: Array  # int32[], iterations done
-    lessons: Lessons | None = None  # with `lesson_share`
+    lessons: ProofTargets | None = None  # with `proof_share`
 
 
-class Played(NamedTuple):
+class SelfplayMetrics(NamedTuple):
     """What self-play reports: means over the iteration's rows or games. NaN where there was nothing to average."""
 
     games: Array  # games that ended
@@ -49,21 +49,21 @@ class Played(NamedTuple):
     first_win_rate: Array  # share won by player 0
     resign_rate: Array  # share given up
     resign_errors: Array  # of the rows in games played out that could have been given up, the share not lost after all
-    longest_rate: Array  # share as long as a game can be: those that the length cap ended, where there is one
+    length_cap_rate: Array  # share as long as a game can be: those that the length cap ended, where there is one
     value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
-    outcome_size: Array  # RMS outcome of these rows: `value_error` of a head that says 0 to everything
+    value_target_rms: Array  # RMS outcome of these rows: `value_error` of a head that says 0 to everything
     calibration: Array  # float32[2, CALIBRATION_BINS]: of these rows by value, how many, and the sum of their outcomes
     search_entropy: Array  # of the improved policy, nats
-    search_surprise: Array  # divergence of the improved policy from the network's, nats
+    search_policy_kl: Array  # divergence of the improved policy from the network's, nats
     distinct: Array  # share of different positions among the iteration's rows of a device
     replay_rows: Array  # rows that can be drawn
     broken_rows: Array  # rows in which the network or the search answered with something that is not finite
-    proved: Array  # these three as in `proof_targets.Taught`; NaN without lessons
-    lesson_plies: Array
-    lesson_rows: Array
+    proved: Array  # these three as in `proof_targets.ProofMetrics`; NaN without lessons
+    proof_plies: Array
+    proof_rows: Array
 
 
-class Learnt(NamedTuple):
+class LearnerMetrics(NamedTuple):
     """What learning reports, means over the iteration's updates."""
 
     policy_loss: Array
@@ -106,11 +106,11 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     lanes = selfplay.start_lanes(game, lanes_key, config)
     learning = learner.start_learning(net, config, net_key)
     full = jnp.ones(config.plies_per_iteration, bool)
-    rows = jax.eval_shape(make_player(game, net, config), learning.average, key, lanes, full)[1]
+    rows = jax.eval_shape(make_player(game, net, config), learning.ema_weights, key, lanes, full)[1]
     ring = replay.empty_replay(rows, ring_length(game, config))
-    rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
-    taught = proof_targets.no_lessons(game, config) if config.lesson_share else None
-    return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0), taught)
+    reference_weights = jax.tree.map(jnp.copy, learning.ema_weights) if config.rating_games else None
+    taught = proof_targets.no_proof_targets(game, config) if config.proof_share else None
+    return Run(learning, reference_weights, ring, lanes, jax.random.key_data(run_key), jnp.int32(0), taught)
 
 
 def run_specs(run: Run) -> Run:
@@ -144,13 +144,13 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
     """`play(run) -> (run, Played, Ended)`: T plies of self-play, whose rows are in the replay afterwards, and what is
     proved of the positions there."""
     selfplay_of = make_player(game, net, config)
-    teach = proof_targets.make_teach(game, config) if config.lesson_share else None
+    teach = proof_targets.make_teach(game, config) if config.proof_share else None
 
-    def play(run: Run) -> tuple[Run, Played, Ended]:
+    def play(run: Run) -> tuple[Run, SelfplayMetrics, Ended]:
         now = keys_of(run)
         full = jax.random.uniform(now.full, (config.plies_per_iteration,)) < config.full_search_share
-        weights = run.rival if config.gate else run.learning.average
-        gives_up = wrongly_given_up(config, run.replay, run.replay.known) <= config.resign_errors
+        weights = run.reference_weights if config.gate else run.learning.ema_weights
+        gives_up = false_resign_rate(config, run.replay, run.replay.known) <= config.resign_errors
         lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full, gives_up)
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
@@ -166,14 +166,12 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     """`learn(run, progress) -> (run, Learnt)`: U updates from the replay, which ends the iteration; `progress` in
     [0, 1] is the share of the budget used so far."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
-    if config.lesson_share and batch < 2:
-        raise ValueError(
-            f"--lesson_share needs a --batch_size of at least {2 * devices.size}, two rows for each device"
-        )
+    if config.proof_share and batch < 2:
+        raise ValueError(f"--proof_share needs a --batch_size of at least {2 * devices.size}, two rows for each device")
     update = learner.make_learner(game, net, config, num_updates)
     of_lessons = num_updates, proof_targets.rows_per_batch(config, batch)
 
-    def learn(run: Run, progress: Array) -> tuple[Run, Learnt]:
+    def learn(run: Run, progress: Array) -> tuple[Run, LearnerMetrics]:
         now = keys_of(run)
         index = replay.draw(run.replay, now.draw, (num_updates, batch), config.surprise_weight)
         taught = None if run.lessons is None else proof_targets.draw(run.lessons, now.teach, of_lessons)
@@ -190,7 +188,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             no_updates,
             run.learning,
         )
-        learnt = Learnt(
+        learnt = LearnerMetrics(
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
             replay_age=jnp.where(ready, mesh.mean(replay.age(run.replay, index).mean()), jnp.nan),
             **{name: mesh.mean(jnp.nanmean(value)) for name, value in losses._asdict().items()}
@@ -234,7 +232,7 @@ def pack(ended: Ended) -> Ended:
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[first], ended)
 
 
-def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Replay) -> Played:
+def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Replay) -> SelfplayMetrics:
     games = mesh.total(rows.done)
     share = lambda condition: mesh.total(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
@@ -248,29 +246,29 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
     root_mean = lambda x: jnp.sqrt(mesh.total(jnp.where(completed, jnp.square(x), 0)) / mesh.total(completed))
     finite = lambda x: jnp.isfinite(x).reshape(*rows.done.shape, -1).all(-1)
     answered = finite(rows.raw_value) & finite(rows.values) & finite(rows.policy)
-    return Played(
+    return SelfplayMetrics(
         games=games,
         game_length=mesh.total(jnp.where(rows.done, rows.plies + 1, 0)) / games,
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
         resign_rate=share(rows.resigned),
-        resign_errors=wrongly_given_up(config, after, completed),
-        longest_rate=share(rows.plies + 1 >= game.max_plies),
+        resign_errors=false_resign_rate(config, after, completed),
+        length_cap_rate=share(rows.plies + 1 >= game.max_plies),
         value_error=root_mean(raw - result),
-        outcome_size=root_mean(result),
+        value_target_rms=root_mean(result),
         calibration=calibration(raw, result, completed),
         search_entropy=of_learnt(entropy),
-        search_surprise=of_learnt(rows.surprise.astype(jnp.float32)),
+        search_policy_kl=of_learnt(rows.policy_kl.astype(jnp.float32)),
         distinct=mesh.mean(distinct_share(rows)),
         replay_rows=mesh.total(after.known),
         broken_rows=mesh.total(~answered),
         proved=jnp.float32(jnp.nan),
-        lesson_plies=jnp.float32(jnp.nan),
-        lesson_rows=jnp.float32(jnp.nan),
+        proof_plies=jnp.float32(jnp.nan),
+        proof_rows=jnp.float32(jnp.nan),
     )
 
 
-def wrongly_given_up(config: Config, replay: Replay, counted: Array) -> Array:
+def false_resign_rate(config: Config, replay: Replay, counted: Array) -> Array:
     """Of the `counted` rows whose mover could have given up but played on, the share that was not lost after all; NaN
     where there is none. Games given up would agree with themselves."""
     rows = replay.rows

@@ -16,7 +16,7 @@ from agents.network.network import Network
 from agents.runtime import mesh
 from agents.training import proof_targets
 from agents.training import replay as replay_lib
-from agents.training.proof_targets import Lessons
+from agents.training.proof_targets import ProofTargets
 from agents.training.replay import Batch, Replay
 from envs.game import Array, Game
 
@@ -25,7 +25,7 @@ class Learning(NamedTuple):
     """What learning carries from update to update."""
 
     weights: Any  # {"params", perhaps "batch_stats"}
-    average: Any  # their exponential average: the network that plays
+    ema_weights: Any  # their exponential average: the network that plays
     optimiser: Any  # optax state
     updates: Array  # int32[], updates made
     skipped: Array  # int32[], updates skipped since the last one made
@@ -53,8 +53,8 @@ def loss(
     device's share."""
     count = len(batch.planes)
     selfplay = jnp.arange(count) < count - proof_targets.rows_per_batch(config, count)
-    heads, weights = net.train(weights, batch.planes, axis, selfplay if config.lesson_share else None)
-    policy_loss, policy_entropy, target_entropy = imitation(heads.policy, batch.actions, batch.policy)
+    heads, weights = net.train(weights, batch.planes, axis, selfplay if config.proof_share else None)
+    policy_loss, policy_entropy, target_entropy = policy_cross_entropy(heads.policy, batch.actions, batch.policy)
     value_loss = jnp.square(heads.value - batch.value).mean()
     future_loss = reply_loss = jnp.float32(0)
     if heads.future is not None and batch.future is not None:
@@ -62,7 +62,7 @@ def loss(
         told = jnp.take_along_axis(log_future, jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
         future_loss = -jnp.where(batch.future < 0, 0.0, told).mean()
     if heads.reply is not None and batch.reply is not None and batch.reply_actions is not None:
-        reply_loss = imitation(heads.reply, batch.reply_actions, batch.reply)[0]
+        reply_loss = policy_cross_entropy(heads.reply, batch.reply_actions, batch.reply)[0]
     losses = Losses(
         policy_loss=policy_loss,
         value_loss=value_loss,
@@ -78,7 +78,7 @@ def loss(
     return policy_loss + config.value_weight * value_loss + auxiliary, (losses, weights)
 
 
-def imitation(logits: Array, actions: Array, policy: Array) -> tuple[Array, Array, Array]:
+def policy_cross_entropy(logits: Array, actions: Array, policy: Array) -> tuple[Array, Array, Array]:
     """Cross entropy of `logits` [M, A] to a policy over slots, [M, K] with their codes `actions`, -1 in empty ones; and
     the entropies of both. Means over the batch in nats; a row without a policy adds nothing."""
     slots = jnp.take_along_axis(logits, jnp.maximum(actions, 0), axis=-1)
@@ -150,28 +150,28 @@ LEAST_WARMUP = 10  # updates
 
 
 def learning_rate(config: Config, updates: Array, progress: Array) -> Array:
-    """Linear warm-up by updates, then a cosine from the peak down to `final_learning_rate` of it over the budget.
+    """Linear warm-up by updates, then a cosine from the peak down to `final_lr_fraction` of it over the budget.
 
     `progress` in [0, 1] is the share of the budget used: iterations, or minutes where the run is given minutes.
     """
     needed = max(config.warmup_positions / config.batch_size, LEAST_WARMUP) if config.warmup_positions else 1
     warm = jnp.minimum((updates + 1) / needed, 1.0)
-    low = config.final_learning_rate
+    low = config.final_lr_fraction
     return config.learning_rate * warm * (low + (1 - low) * 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(progress, 0, 1))))
 
 
-def average_decay(config: Config, updates: Array) -> Array:
+def ema_decay(config: Config, updates: Array) -> Array:
     """Share of the averaged weights that an update keeps. The first weights are forgotten quickly: after u updates the
     average looks back over at most a tenth of them."""
-    kept = max(0.0, 1 - config.batch_size / max(config.average_positions, 1))
+    kept = max(0.0, 1 - config.batch_size / max(config.ema_positions, 1))
     return jnp.minimum(kept, (1 + updates) / (10 + updates))
 
 
 def start_learning(net: Network, config: Config, key: Array) -> Learning:
     weights = net.init(key)
     # A copy: two names for one buffer could not both be given back to a compiled iteration.
-    average = jax.tree.map(jnp.copy, weights)
-    return Learning(weights, average, make_optimiser(config).init(weights["params"]), jnp.int32(0), jnp.int32(0))
+    ema_weights = jax.tree.map(jnp.copy, weights)
+    return Learning(weights, ema_weights, make_optimiser(config).init(weights["params"]), jnp.int32(0), jnp.int32(0))
 
 
 # Skipped updates in a row after which a run has failed. One can be chance; ten batches drawn from all of the replay
@@ -203,13 +203,13 @@ def make_update(net: Network, config: Config) -> Update:
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)
         weights = {**weights, "params": jax.tree.map(lambda p, s: p + rate * s, params, steps)}
-        decay = average_decay(config, learning.updates)
-        average = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.average, weights)
+        decay = ema_decay(config, learning.updates)
+        ema_weights = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.ema_weights, weights)
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
         finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
         # So many in a row end the run, though the host only looks when the iteration is over.
         in_a_row = jnp.where(learning.skipped >= MOST_SKIPPED, learning.skipped, 0)
-        made = Learning(weights, average, optimiser_state, learning.updates + 1, in_a_row)
+        made = Learning(weights, ema_weights, optimiser_state, learning.updates + 1, in_a_row)
         skipped = learning._replace(skipped=learning.skipped + 1)
         losses = jax.tree.map(lambda x: jnp.where(finite, x, jnp.nan), losses)
         learning = jax.tree.map(lambda x, y: jnp.where(finite, x, y), made, skipped)
@@ -232,7 +232,7 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         replay: Replay,
         index: Array,
         progress: Array,
-        lessons: Lessons | None = None,
+        lessons: ProofTargets | None = None,
         taught: Array | None = None,
     ) -> tuple[Learning, Losses]:
         def body(learning, rows):

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agents.actions import to_view
+from agents.actions import to_mover_frame
 from agents.config import Config
 from agents.runtime import mesh
 from agents.solvers import proof_number
@@ -28,7 +28,7 @@ from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
 
-class Lessons(NamedTuple):
+class ProofTargets(NamedTuple):
     """A ring [L, B, ...], which lies on devices as the replay does."""
 
     memory: Any  # game.remember(s)
@@ -40,32 +40,32 @@ class Lessons(NamedTuple):
     reach: Array  # float32[], plies after which searches begin, the same everywhere
 
 
-class Taught(NamedTuple):
+class ProofMetrics(NamedTuple):
     """What a search for proofs reports."""
 
     proved: Array  # share of the devices' searches that came to an end
-    lesson_plies: Array  # moves made before the positions where they began, mean
-    lesson_rows: Array  # positions in the ring
+    proof_plies: Array  # moves made before the positions where they began, mean
+    proof_rows: Array  # positions in the ring
 
 
 def rows_per_iteration(config: Config) -> int:
     """Rows of time that an iteration writes: as many that each is drawn about as often as a row of self-play."""
-    ratio = config.lesson_share / (1 - config.lesson_share)
+    ratio = config.proof_share / (1 - config.proof_share)
     return max(1, round(config.plies_per_iteration * config.full_search_share * ratio))
 
 
 def rows_per_batch(config: Config, batch_size: int) -> int:
     """Rows of a batch, or of a device's share of it, that are lessons: one at least, where any are, not all."""
-    return min(max(1, round(config.lesson_share * batch_size)), batch_size - 1) if config.lesson_share else 0
+    return min(max(1, round(config.proof_share * batch_size)), batch_size - 1) if config.proof_share else 0
 
 
-def no_lessons(game: Game, config: Config) -> Lessons:
+def no_proof_targets(game: Game, config: Config) -> ProofTargets:
     """An empty ring, which keeps lessons for as many iterations as the replay keeps rows."""
     iterations = replay.ring_length(game, config) // config.plies_per_iteration
     shape = rows_per_iteration(config) * iterations, config.num_envs
-    memory = jax.eval_shape(lambda: game.remember(game.init()))
+    memory = jax.eval_shape(lambda: game.observation_state(game.init()))
     slots = (*shape, game.max_legal)
-    return Lessons(
+    return ProofTargets(
         memory=jax.tree.map(lambda x: jnp.zeros((*shape, *x.shape), x.dtype), memory),
         actions=jnp.full(slots, -1, jnp.int16),
         right=jnp.zeros(slots, bool),
@@ -76,7 +76,7 @@ def no_lessons(game: Game, config: Config) -> Lessons:
     )
 
 
-def make_teach(game: Game, config: Config) -> Callable[[Lessons, Lanes, Array], tuple[Lessons, Taught]]:
+def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Array], tuple[ProofTargets, ProofMetrics]]:
     """`teach(lessons, lanes, key) -> (lessons, Taught)`, inside a function mapped over the mesh: every device searches
     below one of its lanes; `key` is its own.
 
@@ -84,11 +84,11 @@ def make_teach(game: Game, config: Config) -> Callable[[Lessons, Lanes, Array], 
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
     if game.num_players != 2:
-        share, players = config.lesson_share, game.num_players
-        raise ValueError(f"--lesson_share={share}: lessons are for two players; {game.name} has {players}")
-    ask, count = proof_number.make_asker(game, config.lesson_positions), rows_per_iteration(config)
+        share, players = config.proof_share, game.num_players
+        raise ValueError(f"--proof_share={share}: lessons are for two players; {game.name} has {players}")
+    ask, count = proof_number.make_claim_prover(game, config.lesson_positions), rows_per_iteration(config)
 
-    def teach(lessons: Lessons, lanes: Lanes, key: Array) -> tuple[Lessons, Taught]:
+    def teach(lessons: ProofTargets, lanes: Lanes, key: Array) -> tuple[ProofTargets, ProofMetrics]:
         reach = jnp.minimum(lessons.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
         root_key, pick_key = jax.random.split(key)
         off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
@@ -102,47 +102,47 @@ def make_teach(game: Game, config: Config) -> Callable[[Lessons, Lanes, Array], 
         )
         ring = jax.tree.map(write, lessons[:5], rows)
         proved = mesh.mean(proof_number.decided(graph.numbers)[0].astype(jnp.float32))
-        after = Lessons(*ring, cursor=lessons.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
+        after = ProofTargets(*ring, cursor=lessons.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
         plies = mesh.mean(lanes.plies[lane].astype(jnp.float32))
-        return after, Taught(proved, plies, mesh.total(after.there))
+        return after, ProofMetrics(proved, plies, mesh.total(after.there))
 
     return teach
 
 
 def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple[Any, Array, Array, Array, Array]:
-    """Decided positions of a graph as the first five fields of `Lessons`, without leading axes but [count]; at random,
+    """Decided positions of a graph as the first five fields of `ProofTargets`, without leading axes but [count]; at random,
     those with few moves as often as those with many, of which there are fewer.
 
     `seat` was asked about, whether he wins. Where he does not and draws are possible it is not known which it is.
     """
-    room = len(graph.actions)
+    max_positions = len(graph.actions)
     asks = jax.vmap(game.player)(graph.states) == seat
     success, failure = graph.numbers.prove == 0, graph.numbers.refute == 0
     wins = jnp.where(asks, success, failure)
-    known = (jnp.arange(room) < graph.size) & (success | failure) & (wins | ~graph.drawn)
+    known = (jnp.arange(max_positions) < graph.size) & (success | failure) & (wins | ~graph.drawn)
     moves = (graph.actions != EMPTY).sum(-1)
     alike = jnp.zeros(game.max_legal + 1, jnp.int32).at[moves].add(known)
-    rank = jax.random.gumbel(key, (room,)) - jnp.log(jnp.maximum(alike[moves], 1).astype(jnp.float32))
-    best = jax.lax.top_k(jnp.where(known, rank, -jnp.inf), min(count, room))[1]
+    rank = jax.random.gumbel(key, (max_positions,)) - jnp.log(jnp.maximum(alike[moves], 1).astype(jnp.float32))
+    best = jax.lax.top_k(jnp.where(known, rank, -jnp.inf), min(count, max_positions))[1]
     best = jnp.concatenate([best, jnp.zeros(count - len(best), best.dtype)])
-    there = known[best] & (jnp.arange(count) < room)
+    there = known[best] & (jnp.arange(count) < max_positions)
     states, actions = jax.tree.map(lambda x: x[best], graph.states), graph.actions[best].astype(jnp.int32)
     after = proof_number.after_moves(graph, best)[1]
     right = (after.prove == 0) & (actions != EMPTY)
     codes = jnp.where(right | (after.refute == 0), actions, EMPTY)
-    view = to_view(game, codes, jax.vmap(game.player)(states)).astype(jnp.int16)
+    view = to_mover_frame(game, codes, jax.vmap(game.player)(states)).astype(jnp.int16)
     value = jnp.where(success[best], 1, -1).astype(jnp.int8)
-    return jax.vmap(game.remember)(states), view, right, value, there
+    return jax.vmap(game.observation_state)(states), view, right, value, there
 
 
-def draw(lessons: Lessons, key: Array, shape: tuple[int, ...]) -> Array:
+def draw(lessons: ProofTargets, key: Array, shape: tuple[int, ...]) -> Array:
     """Places in the flattened ring, int32 of `shape`, evenly among those written, the empty ones too: so each lesson is
     drawn about as often as a row of self-play, however few there are."""
     length, lanes = lessons.there.shape
     return jax.random.randint(key, shape, 0, lanes * jnp.clip(lessons.cursor, 1, length))
 
 
-def sample(game: Game, lessons: Lessons, index: Array, config: Config) -> Batch:
+def sample(game: Game, lessons: ProofTargets, index: Array, config: Config) -> Batch:
     """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game. Only moves
     that are decided count as legal, and all right ones are equal; of the future nothing is known."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
@@ -164,7 +164,7 @@ def sample(game: Game, lessons: Lessons, index: Array, config: Config) -> Batch:
     return batch
 
 
-def mixed(game: Game, rows: replay.Replay, lessons: Lessons, index: Array, taught: Array, config: Config) -> Batch:
+def mixed(game: Game, rows: replay.Replay, lessons: ProofTargets, index: Array, taught: Array, config: Config) -> Batch:
     """A batch of the rows `index` of self-play; the last ones give way to the lessons `taught`, empty places apart."""
     own = len(index) - len(taught)
     first, last = (replay.sample(game, rows, part, config) for part in (index[:own], index[own:]))

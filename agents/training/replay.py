@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.config import Config
-from agents.training.selfplay import Row, outcomes
+from agents.training.selfplay import Row, value_targets
 from envs.game import Array, Game, Symmetry
 
 
@@ -51,8 +51,8 @@ def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
     # Oldest first. Rows never written have no `done`, so they stay unknown but where a finished game follows them.
     order = (cursor + jnp.arange(length)) % length
     scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None, owners=None))
-    result, known = outcomes(scalars, 1.0)
-    target, _ = outcomes(scalars, value_lambda)
+    result, known = value_targets(scalars, 1.0)
+    target, _ = value_targets(scalars, value_lambda)
     back = jnp.argsort(order)
     written = (ring.actions >= 0).any(-1) & (ring.policy > 0).any(-1)
     return Replay(ring, result[back], target[back], known[back] & written, cursor)
@@ -83,8 +83,8 @@ def future_moves(game: Game, replay: Replay, index: Array) -> Array:
         h, first, plays, known = carry
         t = (start + h) % length
         action = rows.action[t, lane].astype(jnp.int32)
-        if game.to_view is not None:
-            action = jnp.asarray(game.to_view)[mover, action]
+        if game.to_mover_frame is not None:
+            action = jnp.asarray(game.to_mover_frame)[mover, action]
         made = plays & ~rows.resigned[t, lane]
         seat = ((rows.player[t, lane] - mover) % n).astype(jnp.int8)
         new = (codes == action[:, None]) & made[:, None] & (first == n)
@@ -113,8 +113,8 @@ def owners_in_the_end(game: Game, replay: Replay, index: Array) -> Array:
     _, end, _ = jax.lax.while_loop(unfinished, ply, (jnp.int32(0), start, ~rows.done[start, lane]))
     n, mover = game.num_players, rows.player[start, lane].astype(jnp.int32)[:, None]
     owner = rows.owners[end, lane].astype(jnp.int32)
-    if game.to_view is not None:
-        owner = jnp.take_along_axis(owner, jnp.asarray(np.argsort(game.to_view, axis=1))[mover[:, 0]], axis=1)
+    if game.to_mover_frame is not None:
+        owner = jnp.take_along_axis(owner, jnp.asarray(np.argsort(game.to_mover_frame, axis=1))[mover[:, 0]], axis=1)
     seats = jnp.where(owner < n, (owner - mover) % n, n)
     return jnp.where(rows.resigned[end, lane][:, None] | (owner < 0), -1, seats).astype(jnp.int8)
 
@@ -198,9 +198,9 @@ def draw(replay: Replay, key: Array, shape: tuple[int, ...], surprise_weight: fl
     tickets = replay.known.ravel().astype(jnp.int32)
     if surprise_weight:
         even, count = tickets.astype(jnp.float32), jnp.maximum(tickets.sum(), 1)
-        surprise = even * jnp.maximum(replay.rows.surprise.astype(jnp.float32), 0.0).ravel()
+        policy_kl = even * jnp.maximum(replay.rows.policy_kl.astype(jnp.float32), 0.0).ravel()
         # Where nothing surprised all are alike.
-        share = jnp.where(surprise.sum() > 0, surprise / jnp.maximum(surprise.sum(), 1e-9), even / count)
+        share = jnp.where(policy_kl.sum() > 0, policy_kl / jnp.maximum(policy_kl.sum(), 1e-9), even / count)
         weights = (1 - surprise_weight) * even + surprise_weight * count * share
         tickets = jnp.round(weights * (TICKETS / count)).astype(jnp.int32)
     # Sums of whole numbers are exact: a row without a ticket is never drawn.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from agents.actions import at_slots, legal_slots, random_action, to_view
+from agents.actions import at_slots, legal_slots, random_action, to_mover_frame
 from agents.config import Config
 from agents.runtime import keys
 from agents.search.tree import SearchResult
@@ -55,7 +55,7 @@ class Row(NamedTuple):
     action: Array  # int16[], the move made, an absolute code
     actions: Array  # int16[K], legal codes in the mover's frame, -1 in empty slots
     policy: Array  # float16[K], the search's improved policy on them; all 0 where the search was a fast one
-    surprise: Array  # float16[], how far that policy is from the network's, Kullback-Leibler divergence in nats
+    policy_kl: Array  # float16[], how far that policy is from the network's, Kullback-Leibler divergence in nats
     player: Array  # int8[], who moved
     values: Array  # float16[n], searched value for every player
     raw_value: Array  # float16[], the network's own for the mover
@@ -86,7 +86,7 @@ def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
     """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished. A share
     `played_out` of them will never be given up."""
     start_key, plies_key, play_key, out_key = keys.split(key, 4)
-    any_number = lambda key, shape: jax.random.randint(key, shape, 0, config.random_plies + 1)
+    any_number = lambda key, shape: jax.random.randint(key, shape, 0, config.random_opening_plies + 1)
     wanted = keys.draw(any_number, plies_key, (count,))
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
@@ -95,7 +95,7 @@ def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
         return advance(lanes, action, moved, (t < wanted) & ~jax.vmap(game.over)(moved))
 
     states = jax.vmap(game.init)(keys.each(start_key, count))
-    start = jax.lax.fori_loop(0, config.random_plies, ply, empty_lanes(game, states, config))
+    start = jax.lax.fori_loop(0, config.random_opening_plies, ply, empty_lanes(game, states, config))
     played_out = keys.draw(jax.random.uniform, out_key, (count,)) < config.played_out
     return start._replace(played_out=played_out, opening=start.plies.astype(jnp.int16))
 
@@ -136,7 +136,7 @@ def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -
 
 def start_lanes(game: Game, key: Array, config: Config) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
-    count, from_start = config.num_envs, dataclasses.replace(config, random_plies=0, restart_share=0.0)
+    count, from_start = config.num_envs, dataclasses.replace(config, random_opening_plies=0, restart_share=0.0)
     start_key, plies_key, play_key = jax.random.split(key, 3)
     wait = jax.random.randint(plies_key, (count,), 0, game.max_plies)
 
@@ -188,11 +188,11 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         lost = jnp.where(player[:, None] == jnp.arange(game.num_players), -1.0, 1.0)
         done = resigned | jax.vmap(game.over)(moved)
         row = Row(
-            memory=jax.vmap(game.remember)(states),
+            memory=jax.vmap(game.observation_state)(states),
             action=found.action.astype(jnp.int16),
-            actions=to_view(game, slots, player).astype(jnp.int16),
+            actions=to_mover_frame(game, slots, player).astype(jnp.int16),
             policy=at_slots(found.policy, slots).astype(jnp.float16),
-            surprise=found.surprise.astype(jnp.float16),
+            policy_kl=found.policy_kl.astype(jnp.float16),
             player=player.astype(jnp.int8),
             values=found.values.astype(jnp.float16),
             raw_value=found.raw_value.astype(jnp.float16),
@@ -237,7 +237,7 @@ def ended_games(lanes: Lanes, row: Row) -> Ended:
     return Ended(moves, lanes.opening, row.resigned, row.rewards, row.done)
 
 
-def outcomes(rows: Row, value_lambda: float) -> tuple[Array, Array]:
+def value_targets(rows: Row, value_lambda: float) -> tuple[Array, Array]:
     """What the value head learns of each row: its game's result, blended with the searched values on the way there.
 
     The lambda-return of Sutton and Barto 2018, section 12.1, of rewards at the end only: the target is

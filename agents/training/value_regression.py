@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents.actions import legal_slots, random_action, to_view
+from agents.actions import legal_slots, random_action, to_mover_frame
 from agents.config import Config
 from agents.network.network import Network
 from agents.runtime import keys, mesh
@@ -40,7 +40,7 @@ CHUNK = 64  # updates between two looks at whether there are enough
 ARCHIVED = 1000  # games of a generation that a device passes on
 
 
-class Played(NamedTuple):
+class GenerationMetrics(NamedTuple):
     games: Array
     plies: Array  # of all games together
     game_length: Array
@@ -49,7 +49,7 @@ class Played(NamedTuple):
     replay_rows: Array  # held-out rows left out
 
 
-class Learnt(NamedTuple):
+class RegressionMetrics(NamedTuple):
     validation_loss: Array  # squared value error on the games held out, after learning
     policy_loss: Array  # always 0
     value_loss: Array
@@ -65,10 +65,10 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     net_key, lanes_key, run_key = jax.random.split(jax.random.key(config.seed), 3)
     lanes = new_lanes(game, lanes_key, config.num_envs, config)
     learning = learner.start_learning(net, config, net_key)
-    rows = jax.eval_shape(make_games(game, net), learning.average, lanes_key, lanes, jnp.bool(False))[1]
-    rival = jax.tree.map(jnp.copy, learning.average) if config.rating_games else None
+    rows = jax.eval_shape(make_games(game, net), learning.ema_weights, lanes_key, lanes, jnp.bool(False))[1]
+    reference_weights = jax.tree.map(jnp.copy, learning.ema_weights) if config.rating_games else None
     ring = replay.empty_replay(rows, ring_length(game, config))
-    return Run(learning, rival, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
+    return Run(learning, reference_weights, ring, lanes, jax.random.key_data(run_key), jnp.int32(0))
 
 
 def ring_length(game: Game, config: Config) -> int:
@@ -78,7 +78,7 @@ def ring_length(game: Game, config: Config) -> int:
 
 
 def new_lanes(game: Game, key: Array, count: int, config: Config) -> Lanes:
-    plain = dataclasses.replace(config, random_plies=0, restart_share=0.0)
+    plain = dataclasses.replace(config, random_opening_plies=0, restart_share=0.0)
     return selfplay.new_games(game, key, count, plain)
 
 
@@ -99,14 +99,14 @@ def make_games(game: Game, net: Network):
         action = jnp.where(adventurous | at_random, random_action(random_key, mask), best)
         moved = selfplay.where_lanes(going, jax.vmap(game.move)(states, action), states)
         player = jax.vmap(game.player)(states)
-        slots = to_view(game, legal_slots(mask, game.max_legal), player)
+        slots = to_mover_frame(game, legal_slots(mask, game.max_legal), player)
         nothing = jnp.zeros(best.shape, jnp.float16)
         row = Row(
-            memory=jax.vmap(game.remember)(states),
+            memory=jax.vmap(game.observation_state)(states),
             action=action.astype(jnp.int16),
             actions=slots.astype(jnp.int16),
             policy=jnp.zeros(slots.shape, jnp.float16),
-            surprise=nothing,
+            policy_kl=nothing,
             player=player.astype(jnp.int8),
             values=jnp.zeros((*best.shape, game.num_players), jnp.float16),
             raw_value=nothing,
@@ -150,14 +150,14 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
     """`play(run) -> (run, Played, Ended)`: the games of one generation, which then fill the replay."""
     play_games = make_games(game, net)
 
-    def play(run: Run) -> tuple[Run, Played, Ended]:
+    def play(run: Run) -> tuple[Run, GenerationMetrics, Ended]:
         now = iteration.keys_of(run)
         lanes = new_lanes(game, keys.fold_in(now.play, 0), len(run.lanes.plies), config)
-        lanes, rows = play_games(run.learning.average, keys.fold_in(now.play, 1), lanes, run.iteration == 0)
+        lanes, rows = play_games(run.learning.ema_weights, keys.fold_in(now.play, 1), lanes, run.iteration == 0)
         result, target = discounted(rows)
         learnt = of_games(rows) & ~held_out(len(lanes.plies))
         games, rewards = mesh.total(rows.done), rows.rewards[-1]
-        played = Played(
+        played = GenerationMetrics(
             games=games,
             plies=mesh.total(lanes.plies),
             game_length=mesh.total(lanes.plies) / games,
@@ -179,7 +179,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     batch = config.batch_size // devices.size
     update = learner.make_learner(game, net, config, CHUNK)
 
-    def learn(run: Run, progress: Array) -> tuple[Run, Learnt]:
+    def learn(run: Run, progress: Array) -> tuple[Run, RegressionMetrics]:
         draw_key, check_key = jax.random.split(iteration.keys_of(run).draw)
 
         def chunk(i: Array, carry):
@@ -196,8 +196,8 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         others = of_games(run.replay.rows) & held_out(run.replay.known.shape[1])
         index = replay.draw(run.replay._replace(known=others), check_key, (VALIDATED,))
         sample = replay.sample(game, run.replay, index, config)
-        error = jnp.square(net.apply(learning.average, sample.planes)[1] - sample.value).mean()
-        learnt = Learnt(
+        error = jnp.square(net.apply(learning.ema_weights, sample.planes)[1] - sample.value).mean()
+        learnt = RegressionMetrics(
             validation_loss=mesh.mean(error),
             policy_loss=losses.policy_loss,
             value_loss=losses.value_loss,

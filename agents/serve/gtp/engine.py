@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import envs
 from agents.players.players import game_of, inner
-from agents.players.stateful import Mind, same_but_komi
+from agents.players.stateful import TreePlayer, same_but_komi
 from agents.serve import options as settings
 from agents.serve import sgf
 from agents.serve.options import Options
@@ -122,10 +122,10 @@ class Engine:
             self.steps = steps  # positions do not hold the komi
 
     @property
-    def mind(self) -> Mind:
+    def mind(self) -> TreePlayer:
         """Made when it is first needed: compiling takes seconds."""
         if self._mind is None:
-            self._mind = Mind(self.plays_with, self.game, self.simulations, trees=self.options.trees)
+            self._mind = TreePlayer(self.plays_with, self.game, self.simulations, trees=self.options.trees)
         return self._mind
 
     @property

@@ -24,9 +24,9 @@ import numpy as np
 from agents.network.network import make_network
 from agents.players.analysis import look
 from agents.players.players import for_play, inner, make_player, proved
-from agents.search.policies import Forest, make_forest
+from agents.search.policies import TreePolicy, make_tree_policy
 from agents.search.tree import ROOT, Tree
-from agents.search.uct import uct_forest
+from agents.search.uct import uct_tree_policy
 from agents.serve.options import MOST_SIMULATIONS
 from agents.solvers import proof_number
 from agents.storage import weights as models
@@ -50,13 +50,13 @@ class Engine:
     path: Path | None  # of the network in it
     weights: Any
     step: int  # simulations of one call of `think`
-    room: int  # nodes of a tree
-    plant: Callable[[Any, Array, Any], Tree]
-    think: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
+    max_nodes: int  # nodes of a tree
+    init_tree: Callable[[Any, Array, Any], Tree]
+    run_simulations: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
     """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
     policy: Callable[[Tree], Array]
     values: Callable[[Tree], Array]
-    """See `search.Forest`, as `codes`."""
+    """See `search.TreePolicy`, as `codes`."""
     codes: Callable[[Tree], Array]
 
 
@@ -69,14 +69,14 @@ def make_engine(game: Game, spec: str, step: int) -> Engine:
     """
     spec = inner(spec)
     if spec == "uct":
-        return _engine(game, spec, None, uct_forest(game, step), None, step)
+        return _engine(game, spec, None, uct_tree_policy(game, step), None, step)
     path = models.find(Path(spec))
     config = models.about(path)["config"]
     if config.env != game.name:
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
     net, weights = make_network(game, config), models.load(path, config)
     config = for_play(dataclasses.replace(config, search_loop="ours"), game, step)
-    return _engine(game, spec, path, make_forest(game, net, config), weights, step)
+    return _engine(game, spec, path, make_tree_policy(game, net, config), weights, step)
 
 
 def renewed(engine: Engine) -> Engine:
@@ -89,31 +89,31 @@ def renewed(engine: Engine) -> Engine:
     return engine
 
 
-def _engine(game: Game, spec: str, path: Path | None, forest: Forest, weights: Any, step: int) -> Engine:
-    def plant(weights, key, states, room):
-        return forest.plant(weights, key, states, room)
+def _engine(game: Game, spec: str, path: Path | None, tree_policy: TreePolicy, weights: Any, step: int) -> Engine:
+    def init_tree(weights, key, states, max_nodes):
+        return tree_policy.init_tree(weights, key, states, max_nodes)
 
-    def think(weights, key, tree, plies):
-        edge, _, tree = forest.think(weights, key, tree, plies, False)
-        codes = jnp.broadcast_to(forest.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
+    def run_simulations(weights, key, tree, plies):
+        edge, _, tree = tree_policy.run_simulations(weights, key, tree, plies, False)
+        codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
         return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0], tree
 
     one = jax.tree.map(lambda x: x[None], game.init())
-    tree = jax.eval_shape(lambda: forest.plant(weights, jax.random.key(0), one, 2))
+    tree = jax.eval_shape(lambda: tree_policy.init_tree(weights, jax.random.key(0), one, 2))
     node = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree)) / 2
-    room = int(min(MOST_SIMULATIONS + step, MEMORY / WIDTHS[-1] / node)) + 1
+    max_nodes = int(min(MOST_SIMULATIONS + step, MEMORY / WIDTHS[-1] / node)) + 1
     return Engine(
         game=game,
         spec=spec,
         path=path,
         weights=jax.device_put(weights),
         step=step,
-        room=room,
-        plant=jax.jit(functools.partial(plant, room=room)),
-        think=jax.jit(think, donate_argnums=2),
-        policy=jax.jit(forest.policy),
-        values=jax.jit(forest.values),
-        codes=forest.codes,
+        max_nodes=max_nodes,
+        init_tree=jax.jit(functools.partial(init_tree, max_nodes=max_nodes)),
+        run_simulations=jax.jit(run_simulations, donate_argnums=2),
+        policy=jax.jit(tree_policy.policy),
+        values=jax.jit(tree_policy.values),
+        codes=tree_policy.codes,
     )
 
 
@@ -201,7 +201,9 @@ class Group:
         compiled = width in self.widths
         if compiled:
             started = time.monotonic()
-        choice, self.tree = engine.think(engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies))
+        choice, self.tree = engine.run_simulations(
+            engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies)
+        )
         choice = np.asarray(choice)
         now = time.monotonic()
         for job, code in zip(self.lanes, choice.tolist(), strict=False):
@@ -229,7 +231,7 @@ class Group:
             states = [job.state for job in coming]
             states += states[:1] * (width_for(len(coming)) - len(coming))
             stacked = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *states)
-            planted = self.engine.plant(self.engine.weights, key, stacked)
+            planted = self.engine.init_tree(self.engine.weights, key, stacked)
             if not staying:
                 self.tree = planted
                 return
@@ -259,7 +261,7 @@ class Group:
                 job.dropped = True
 
     def _ready(self, job: Job) -> bool:
-        return job.ready(full=1 + job.simulated + self.engine.step > self.engine.room)
+        return job.ready(full=1 + job.simulated + self.engine.step > self.engine.max_nodes)
 
 
 def width_for(jobs: int) -> int:
@@ -313,11 +315,11 @@ class Worker:
 
     def _prove(self, jobs: list[Job]) -> list[Job]:
         """The jobs that no proof answers, for which there is half of their time."""
-        room, _ = proved(self.player)
-        if room is None:
+        max_nodes, _ = proved(self.player)
+        if max_nodes is None:
             return jobs
         if self._solve is None:
-            self._solve = proof_number.make_solver(self.game, room)
+            self._solve = proof_number.make_solver(self.game, max_nodes)
             self._solve(self.game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
         return [job for job in jobs if not self._proved(job)]
 

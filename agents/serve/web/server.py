@@ -43,7 +43,7 @@ from agents.players.players import make_player
 from agents.serve.options import Options, loopback, opponent
 from agents.serve.views import look_at
 from agents.serve.web.batched_search import Job, Thinker
-from agents.serve.web.sessions import COMMANDS, PERSON, House, Refused, Sessions, engine_of, finite
+from agents.serve.web.sessions import COMMANDS, PERSON, Refused, ServerContext, Sessions, engine_of, finite
 from envs import saved
 from envs.game import first_player, seats, titles
 
@@ -99,7 +99,7 @@ def number(request: Request, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def make_app(house: House) -> Starlette:
+def make_app(house: ServerContext) -> Starlette:
     """The application; all work that takes time is done in threads."""
     sessions = Sessions(house)
 
@@ -218,7 +218,7 @@ class OwnName:
         return await self.app(scope, receive, unframed)
 
 
-def make_house(options: Options, thinker: Thinker) -> House:
+def make_house(options: Options, thinker: Thinker) -> ServerContext:
     """What a server of these options offers; the opponent is tried here, so that a wrong one is refused at once.
 
     Raises:
@@ -228,10 +228,10 @@ def make_house(options: Options, thinker: Thinker) -> House:
     player = opponent(options, game)
     if player != PERSON:
         make_player(player, game, 0)
-    return House(options, game, thinker)
+    return ServerContext(options, game, thinker)
 
 
-def warm(house: House) -> None:
+def warm(house: ServerContext) -> None:
     """Draws the board, then lets the thinker compile what the first moves need, while people look at it, and makes the
     other games ready to be chosen."""
     game = house.own

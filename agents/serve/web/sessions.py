@@ -47,7 +47,7 @@ class Refused(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class House:
+class ServerContext:
     """What a server offers: games by name, and the thinker for all of them."""
 
     options: Options
@@ -132,7 +132,9 @@ class Limits:
 class Session:
     """One game, with what was thought about it. Every public method takes the lock."""
 
-    def __init__(self, house: House, game: Game, players: list[str], limits: Limits, start: dict[str, Any] | None):
+    def __init__(
+        self, house: ServerContext, game: Game, players: list[str], limits: Limits, start: dict[str, Any] | None
+    ):
         self.id, self.version, self.used = secrets.token_urlsafe(18), 0, time.monotonic()
         self.house, self.game, self.players, self.limits, self.start = house, game, players, limits, start
         self.lock = threading.RLock()
@@ -519,7 +521,7 @@ class Review:
 class Sessions:
     """All games of a server: bounded in number and age."""
 
-    def __init__(self, house: House):
+    def __init__(self, house: ServerContext):
         self.house = house
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
