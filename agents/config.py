@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Any, Literal
 
 from envs.game import Game
@@ -41,12 +40,12 @@ class Config:
     """Devices to share the games, a CPU counting as one for each of its cores; by default as many as possible. Lanes
     play the same games on any number of devices; batches are drawn by each device from the rows of its own lanes."""
 
-    weights: str = ""
+    init_from: str = ""
     """Folder of a run or model whose network the run begins with, in place of a random one; its sizes are then the
     defaults here, and with more --channels or --blocks it grows, see agents/network/transfer.py. The board may have
     another size. Take a smaller --learning_rate than for a new one: 1e-3, say, or 3e-3 where it has to learn another
     board."""
-    recipe: Literal["ours", "alphazero", "evopawness", "value_generations"] = "ours"
+    recipe: Literal["default", "alphazero", "evopawness", "value_generations"] = "default"
     """Whose settings the other options start from, see `RECIPES`. value_generations is another way of learning
     altogether, see agents/training/value_regression.py."""
 
@@ -58,13 +57,9 @@ class Config:
     random_opening_plies: int = 0
     """A new game begins after 0 to this many random moves: positions off the beaten track are learnt too (after the
     varied openings of Wu 2019)."""
-    resign: float = 1.0
-    """A game is given up when its player to move is searched to a value below minus this; 1 plays to the end. Spares
+    resign_threshold: float = -1.0
+    """A player resigns when the searched value of their position is below this; -1 plays every game to its end. Spares
     moves from which little is learnt (Silver et al. 2017, methods). For two players."""
-    resign_errors: float = 0.05
-    """While more than this share of those who would have given up were not lost after all, by the games played out that
-    the replay buffer holds, or while it holds none, nobody gives up (Silver et al. 2017, methods): a value head that
-    has learnt little would teach itself its own errors."""
     played_out: float = 0.2
     """Share of games that are never given up: they tell how often giving up is wrong, and teach endings."""
     restart_share: float = 0.0
@@ -72,25 +67,11 @@ class Config:
     lane (after Trudeau and Bowling 2023, "Targeted search control in AlphaZero for effective policy improvement")."""
     num_simulations: int = 16
     """Simulations of the search for each move (N)."""
-    first_simulations: int | None = None
-    """Simulations at the start of the run; they double in equal shares of the budget until they reach num_simulations:
-    early networks are not worth a deep search (after the progressive simulation of Wu et al. 2023, "MiniZero"). By
-    default num_simulations throughout."""
-    full_search_share: float = 1.0
-    """Share of the plies, drawn for all games together, that get num_simulations and whose policy is learnt; the others
-    only carry the games on (playout cap randomisation, Wu 2019, section 3.1)."""
-    fast_simulations: int = 8
-    """Simulations of those others."""
     search: Literal["gumbel", "puct"] = "gumbel"
     """Gumbel improves the policy even with few simulations (Danihelka et al. 2022); puct is AlphaZero's."""
-    search_loop: Literal["ours", "mctx"] = "ours"
-    """The tree loop: ours writes only along the path of a simulation; mctx's own is the reference for it, and
+    search_loop: Literal["native", "mctx"] = "native"
+    """The tree loop: the native one writes only along the path of a simulation; mctx's own is the reference for it, and
     draws for all lanes together, so that they play other games on another number of devices."""
-    tree: Literal["auto", "dense", "slots"] = "auto"
-    """Edges that a node of the tree keeps: one for every action code, or slots for the legal actions alone. Slots where
-    they are at most a quarter as many: the same moves in a fraction of the memory."""
-    tree_writes: Literal["auto", "scatter", "one_hot"] = "auto"
-    """How numbers get into the trees, see agents/search/tree_updates.py; by default one_hot on a TPU, else scatter."""
     max_num_considered_actions: int = 8
     """Actions that sequential halving starts with at the root; more than half the simulations leave no second round."""
     gumbel_value_scale: float = 0.1
@@ -98,8 +79,6 @@ class Config:
     [0, 1], as mctx has it; with `rescale_values` off take 1, theirs for Go and chess."""
     play_value_scale: float = 0.3
     """The same in play and evaluation, where a trained network's values deserve more trust (docs/measurements.md)."""
-    visit_offset: float = 50.0
-    """Visits that every node is taken to have in that weight, c_visit of the same paper."""
     rescale_values: bool = True
     """Spread the values of a node's actions over [0, 1] before weighing them, as mctx does by default."""
     c_puct: float = 1.25
@@ -176,14 +155,10 @@ class Config:
     turns them by less; Liu et al. 2025 found it crucial for Muon."""
     clip_norm: float = 1.0
     """Largest global norm of a gradient: outcomes are noisy."""
-    value_weight: float = 1.0
-    """Weight of the squared value error beside the policy's cross entropy."""
     future_weight: float = 0.0
     """Weight of an auxiliary loss: which player will make each move, if any, in the rest of the game. Needs no
     knowledge of the game and teaches where play is going to go. Of games that tell whose each cell is in the end
     (`Game.owners`: Go and Othello) that is learnt in its place, the ownership of Wu 2019, section 3.5."""
-    reply_weight: float = 0.0
-    """Weight of another auxiliary loss: the policy of the search at the next move (Wu 2019, section 3.4)."""
     surprise_weight: float = 0.0
     """Share of the rows that are drawn in proportion to how much their search surprised the network, the rest evenly
     (Wu 2020, policy surprise weighting)."""
@@ -191,8 +166,6 @@ class Config:
     """Share of every batch that are not rows of self-play but positions whose results are proved by search, see
     agents/training/proof_targets.py; for two players. Where each move may turn the result around, games teach little
     else of it."""
-    lesson_positions: int = 1 << 15
-    """Positions that such a search may look at, 512 or more; one search in every iteration, on each device."""
     value_lambda: float = 1.0
     """Value target: 1 is the result of the game, less blends in the searched values of the positions that followed, as
     in TD(lambda) (Sutton 1988). All positions of a long game teach the same result: few lessons, which a value head
@@ -228,9 +201,9 @@ class Config:
             "batch_size",
         )
         _demand(0 <= self.proof_share <= 0.9, f"--proof_share must be from 0 to 0.9, not {self.proof_share}")
-        for name in (*positive, "replay_capacity", "fast_simulations", "rating_positions", "keep_checkpoints"):
+        for name in (*positive, "replay_capacity", "rating_positions", "keep_checkpoints"):
             _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("iterations", "minutes", "devices", "first_simulations"):
+        for name in ("iterations", "minutes", "devices"):
             value = getattr(self, name)
             _demand(value is None or value > 0, f"--{name} must be more than 0, not {value}")
         for name in (
@@ -241,47 +214,67 @@ class Config:
             "play_value_scale",
             "c_puct",
             "dirichlet_alpha",
-            "full_search_share",
         ):
             _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        counts = ("random_plies", "blocks", "warmup_positions", "ema_positions", "seed")
+        counts = ("random_opening_plies", "blocks", "warmup_positions", "ema_positions", "seed")
         for name in (
             *counts,
             "weight_decay",
-            "value_weight",
             "future_weight",
-            "reply_weight",
             "early_urge",
             "rating_games",
             "fpu_reduction",
             "checkpoint_minutes",
         ):
             _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
-        shares = ("dirichlet_fraction", "value_lambda", "resign", "played_out", "restart_share", "surprise_weight")
-        shares = (*shares, "full_search_share", "gate_share", "resign_errors")
+        shares = ("dirichlet_fraction", "value_lambda", "played_out", "restart_share", "surprise_weight")
+        shares = (*shares, "gate_share")
         for name in ("final_lr_fraction", *shares):
             _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
         _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
-        few = self.first_simulations or 1
-        _demand(few <= self.num_simulations, f"--first_simulations must be at most --num_simulations, not {few}")
-        for name in ("gate", "proof_share", "restart_share", "surprise_weight", "reply_weight"):
+        _demand(
+            -1 <= self.resign_threshold <= 0, f"--resign_threshold must be from -1 to 0, not {self.resign_threshold}"
+        )
+        for name in ("gate", "proof_share", "restart_share", "surprise_weight"):
             here = self.recipe != "value_generations" or not getattr(self, name)
             _demand(here, f"--{name} is no part of --recipe=value_generations")
-        mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "ours")
-        _demand(mild, "--early_urge is for --search=puct with --search_loop=ours")
+        mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "native")
+        _demand(mild, "--early_urge is for --search=puct with --search_loop=native")
+
+
+# What options of version 0.1 are called now.
+RENAMED = {
+    "weights": "init_from", "gumbel_actions": "max_num_considered_actions", "value_scale": "gumbel_value_scale",
+    "first_play_urgency": "fpu_reduction", "final_learning_rate": "final_lr_fraction",
+    "random_opening_plies": "random_opening_plies", "lesson_share": "proof_share",
+}  # fmt: skip
+# Options of version 0.1 that brought nothing, with the value that every record has to have.
+REMOVED: dict[str, Any] = {
+    "first_simulations": None, "full_search_share": 1.0, "fast_simulations": 8, "tree": "auto", "tree_writes": "auto",
+    "visit_offset": 50.0, "lesson_positions": 1 << 15, "resign_errors": 0.05, "value_weight": 1.0, "reply_weight": 0.0,
+}  # fmt: skip
 
 
 def read(record: dict[str, Any]) -> Config:
-    """The config of a saved record; options that earlier versions counted in updates are taken over as positions.
+    """The config of a saved record, of this version or of 0.1.
 
     Raises:
+        ValueError: it uses an option that no longer exists.
         TypeError: an option is unknown.
     """
-    record = dict(record)
+    record = {RENAMED.get(name, name): value for name, value in record.items()}
+    for name, usual in REMOVED.items():
+        if record.pop(name, usual) != usual:
+            raise ValueError(f"it was made with --{name}, an option of version 0.1 that no longer exists")
     for old in {"warmup_updates", "rating_updates"} & record.keys():
         record[old.replace("updates", "positions")] = record.pop(old) * record["batch_size"]
-    if "ema_decay" in record:
-        record["ema_positions"] = round(record["batch_size"] / max(1 - record.pop("ema_decay"), 1e-6))
+    if "average_decay" in record:
+        record["ema_positions"] = round(record["batch_size"] / max(1 - record.pop("average_decay"), 1e-6))
+    if "resign" in record:
+        record["resign_threshold"] = -record.pop("resign")
+    for name in ("recipe", "search_loop"):
+        if record.get(name) == "ours":
+            record[name] = {"recipe": "default", "search_loop": "native"}[name]
     return Config(**record)
 
 
@@ -296,20 +289,20 @@ CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_che
 # Settings of the articles and papers that this engine follows. They take the place of ours in a preset; size of the
 # network, lanes and budget stay those of the preset.
 RECIPES: dict[str, dict[str, Any]] = {
-    "ours": {},
+    "default": {},
     # Silver et al. 2017, "Mastering the game of Go without human knowledge", methods.
     "alphazero": {
         "search": "puct", "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_fraction": 0.25,
-        "temperature_plies": 30, "leaf_symmetry": "random", "random_plies": 0, "resign": 1.0, "optimiser": "adamw",
-        "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False, "slides": False,
+        "temperature_plies": 30, "leaf_symmetry": "random", "random_opening_plies": 0, "resign_threshold": -1.0,
+        "optimiser": "adamw", "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False, "slides": False,
         "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
         "weight_decay": 1e-4, "rating_games": 400, "rating_positions": 2_048_000,
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
         "search": "puct", "c_puct": 1.0, "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_alpha": 0.3,
-        "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25, "random_plies": 0, "resign": 1.0,
-        "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
+        "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25,
+        "random_opening_plies": 0, "resign_threshold": -1.0, "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
         "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
         "gate": True, "gate_share": 0.6, "gate_decided": True, "weight_decay": 1e-4,
         "rating_games": 20, "rating_positions": 160_000,
@@ -318,7 +311,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     "value_generations": {
         "network": "mlp", "channels": 1024, "blocks": 0, "normalisation": "none", "optimiser": "adamw",
         "learning_rate": 1e-4, "final_lr_fraction": 1.0, "weight_decay": 1e-5, "batch_size": 128, "num_envs": 30_000,
-        "iterations": 17, "minutes": None, "random_plies": 0, "resign": 1.0, "future_weight": 0.0,
+        "iterations": 17, "minutes": None, "random_opening_plies": 0, "resign_threshold": -1.0, "future_weight": 0.0,
         "rating_games": 2000, "rating_positions": 1,
     },
 }  # fmt: skip
@@ -328,7 +321,7 @@ LONG_PLIES = 200  # games that may last so long learn results through searched v
 TINY_CELLS = 16  # boards up to this size, and boards of one row, are learnt by a perceptron
 
 
-def preset(game: Game, platform: str, recipe: str = "ours") -> Config:
+def preset(game: Game, platform: str, recipe: str = "default") -> Config:
     """Options that suit the game and the device found (`cpu`, `gpu` or `tpu`), by a recipe.
 
     Raises:
@@ -349,13 +342,19 @@ def _ours(game: Game, platform: str) -> Config:
         env=game.name,
         random_opening_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
-        resign=0.9 if game.num_players == 2 else 1.0,
+        resign_threshold=-0.9 if game.num_players == 2 else -1.0,
         rating_games=64,
         value_lambda=0.9 if game.max_plies >= LONG_PLIES else 1.0,
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
-        tiny |= {"random_plies": 6, "resign": 1.0, "batch_size": 512, "ema_positions": 102_400, "minutes": 2.0}
+        tiny |= {
+            "random_opening_plies": 6,
+            "resign_threshold": -1.0,
+            "batch_size": 512,
+            "ema_positions": 102_400,
+            "minutes": 2.0,
+        }
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
         return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING)
@@ -370,11 +369,7 @@ URGENT_SHARE = 1 / 8  # of the run, in which an urge counts
 def stage(config: Config, progress: float) -> Config:
     """The options of self-play when a share `progress` of the budget is used: what changes during a run does so in
     steps, each of them a program of its own."""
-    first, most = config.first_simulations or config.num_simulations, config.num_simulations
-    steps = math.ceil(math.log2(most / first)) + 1
-    now = min(first * 2 ** min(int(progress * steps), steps - 1), most)
-    urge = config.early_urge if progress < URGENT_SHARE else 0.0
-    return dataclasses.replace(config, num_simulations=now, first_simulations=None, early_urge=urge)
+    return dataclasses.replace(config, early_urge=config.early_urge if progress < URGENT_SHARE else 0.0)
 
 
 def stages(config: Config) -> list[Config]:

@@ -63,9 +63,7 @@ def drift_network(num_actions: int) -> Network:
         x = planes.reshape(-1, 1)
         return jnp.sin(x * (1 + jnp.arange(num_actions)) * 40), jnp.sin(x[:, 0] * 1000)
 
-    return Network(
-        lambda key: {}, apply, lambda weights, planes, _: (Heads(*apply(weights, planes), None, None), weights)
-    )
+    return Network(lambda key: {}, apply, lambda weights, planes, _: (Heads(*apply(weights, planes), None), weights))
 
 
 def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str):
@@ -91,19 +89,19 @@ def loops() -> Iterator[rounds.Row]:
     shapes = [(256, 82, 16), (256, 82, 64), (256, 82, 256), (64, 362, 256), (256, 7, 64), (64, 2998, 32)]
     for kind in ("gumbel", "puct"):
         for games, actions, simulations in shapes:
-            sides = {loop: searcher(actions, games, simulations, kind, loop) for loop in ("ours", "mctx")}
+            sides = {loop: searcher(actions, games, simulations, kind, loop) for loop in ("native", "mctx")}
             times = rounds.take_turns(sides, ROUNDS)
             cost = {loop: statistics.median(taken) / games / simulations * 1e6 for loop, taken in times.items()}
             yield {"search": kind, "games": games, "actions": actions, "simulations": simulations,
-                         "ours_us": round(cost["ours"], 2), "mctx_us": round(cost["mctx"], 2),
-                         "ratio": rounds.ratio(times["mctx"], times["ours"])}  # fmt: skip
+                         "ours_us": round(cost["native"], 2), "mctx_us": round(cost["mctx"], 2),
+                         "ratio": rounds.ratio(times["mctx"], times["native"])}  # fmt: skip
 
 
 def flat() -> Iterator[rounds.Row]:
     """Cost of our loop from few simulations to many."""
     for kind in ("gumbel", "puct"):
         for actions in (7, 82, 362):
-            sides = {n: searcher(actions, 64, n, kind, "ours") for n in (32, 200, 800)}
+            sides = {n: searcher(actions, 64, n, kind, "native") for n in (32, 200, 800)}
             times = rounds.take_turns({str(n): run for n, run in sides.items()}, ROUNDS)
             for n, run in sides.items():
                 cost = statistics.median(times[str(n)]) / 64 / n * 1e6
@@ -119,12 +117,12 @@ def memory() -> Iterator[rounds.Row]:
     net = make_network(game, Config(channels=8, blocks=1))
     weights = jax.eval_shape(net.init, jax.random.key(0))
     states = jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(1024))
-    for tree in ("dense", "slots"):
-        config: Any = dataclasses.replace(Config(num_simulations=64), tree=tree)
-        search = make_search(game, net, config, explore=True)
+    for tree, slots in (("dense", False), ("slots", True)):
+        config = Config(num_simulations=64)
+        search = make_search(game, net, config, explore=True, slots=slots)
         arguments = weights, jax.random.key(0), states, jax.ShapeDtypeStruct((1024,), jnp.int32)
         planned: Any = jax.jit(search).lower(*arguments).compile().memory_analysis()
-        tree_policy = make_tree_policy(game, net, config)
+        tree_policy = make_tree_policy(game, net, config, slots=slots)
         trees = jax.eval_shape(
             lambda w, k, s, tree_policy=tree_policy: tree_policy.init_tree(w, k, s, 65), *arguments[:3]
         )

@@ -71,7 +71,7 @@ def estimates(name: str, game: Game, simulations: int, states: Any) -> dict[str,
             weights, jax.random.fold_in(key, 1), tree, jnp.zeros(CHUNK, jnp.int32), True
         )[2]
         of_mover = lambda values: tree_search.for_mover(values, tree.mover[:, tree_search.ROOT])
-        root = tree.raw[:, tree_search.ROOT], tree.values[:, tree_search.ROOT], tree_policy.values(tree)
+        root = tree.raw_values[:, tree_search.ROOT], tree.values[:, tree_search.ROOT], tree_policy.values(tree)
         return dict(zip(KINDS, map(of_mover, root), strict=True))
 
     count, parts = len(jax.tree.leaves(states)[0]), []

@@ -77,8 +77,8 @@ class Game:
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
     label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
 
-    # Proofs take positions with the same `canonical` for one, so it must tell apart what has different results for who is
-    # to move; it may take one player for the other only where nothing is drawn. It keeps the symmetries.
+    # Proofs treat positions with the same `canonical` as one, so it must tell apart positions whose results differ for
+    # the player to move. It may exchange the players only where no game is drawn. It keeps the symmetries.
 
     # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
     # that have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played

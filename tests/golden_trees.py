@@ -27,6 +27,7 @@ from toys import noisy_network, stack
 import envs
 from agents.config import Config
 from agents.network.inference import make_evaluate
+from agents.search import selection
 from agents.search.mctx_reference import make_recurrent
 from envs.game import Game
 
@@ -55,8 +56,8 @@ def grow(kind: str) -> mctx.Tree:
         return mctx.muzero_policy(*common, dirichlet_fraction=0.0, pb_c_init=config.c_puct).search_tree
     qtransform = functools.partial(
         mctx.qtransform_completed_by_mix_value,
-        gumbel_value_scale=config.gumbel_value_scale,
-        maxvisit_init=config.visit_offset,
+        value_scale=config.gumbel_value_scale,
+        maxvisit_init=selection.VISIT_OFFSET,
     )
     return mctx.gumbel_muzero_policy(
         *common, qtransform=qtransform, max_num_considered_actions=config.max_num_considered_actions, gumbel_scale=0.0

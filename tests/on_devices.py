@@ -30,18 +30,17 @@ from envs.game import Game
 COUNTS = (1, 2, 8)
 COMMON = Config(
     num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1, replay_capacity=400,
-    batch_size=32, warmup_positions=0, random_opening_plies=3, resign=0.6, temperature_plies=6,
+    batch_size=32, warmup_positions=0, random_opening_plies=3, resign_threshold=-0.6, temperature_plies=6,
 )  # fmt: skip
 KINDS: dict[str, dict[str, Any]] = {
-    "gumbel": {"env": "foq:rows=4,cols=4", "tree": "slots", "proofs": True},
+    "gumbel": {"env": "foq:rows=4,cols=4", "proofs": True},
     "puct": {
         "env": "tictactoe",
         "search": "puct",
         "leaf_symmetry": "random",
         "root_symmetry": "random",
-        "resign": 0.3,
-        "resign_errors": 1.0,
-    },  # with so few simulations giving up is often wrong
+        "resign_threshold": -0.3,
+    },
 }
 
 

@@ -13,8 +13,9 @@ from toys import blank_network, noisy_network
 import envs
 from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.players.analysis import advance, analyse, line, look, make_analyst, report
+from agents.players.analysis import advance, analyse, from_tree_policy, line, look, make_analyst, report
 from agents.runtime import mesh
+from agents.search.policies import make_tree_policy
 from agents.search.tree import ROOT
 
 CONFIG = Config(num_simulations=32, max_num_considered_actions=16)
@@ -28,7 +29,18 @@ def tictactoe(picture: str):
 
 def same_below(old, new, there: int, here: int) -> int:
     """Compares node `there` of one tree and `here` of another, and all below; gives the number of nodes."""
-    for name in ("mover", "over", "raw", "values", "visits", "logits", "edge_visits", "q", "low", "high"):
+    for name in (
+        "mover",
+        "over",
+        "raw_values",
+        "values",
+        "visits",
+        "logits",
+        "edge_visits",
+        "edge_values",
+        "lower_bound",
+        "upper_bound",
+    ):
         if getattr(old, name) is not None:
             np.testing.assert_array_equal(getattr(old, name)[0, there], getattr(new, name)[0, here])
     for a, b in zip(jax.tree.leaves(old.states), jax.tree.leaves(new.states), strict=True):
@@ -44,11 +56,13 @@ def same_below(old, new, there: int, here: int) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tree", ["dense", "slots"])
-def test_the_tree_under_a_move_is_kept(kind, tree):
+@pytest.mark.parametrize("slots", [False, True], ids=["dense", "slots"])
+def test_the_tree_under_a_move_is_kept(kind, slots):
     """Every node below the move played, with all that is known of it; then it grows on."""
     game = envs.make("foq:rows=4,cols=5")
-    analyst = make_analyst(game, noisy_network(20), dataclasses.replace(CONFIG, search=kind, tree=tree), max_nodes=200)
+    config = dataclasses.replace(CONFIG, search=kind, proofs=True, root_symmetry="average")
+    tree_policy = make_tree_policy(game, noisy_network(20), config, slots=slots)
+    analyst = from_tree_policy(game, tree_policy, config.num_simulations, max_nodes=200)
     state = game.init()
     trees = analyse(analyst, {}, jax.random.key(0), analyst.begin({}, jax.random.key(1), state), simulations=96)
     old = jax.device_get(trees)
@@ -171,7 +185,8 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, searched, 
     edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
     tree = SimpleNamespace(
         logits=edges(0, 0, 0, rest=ILLEGAL), edge_visits=edges(*visits, 70), edge_values=edges(*values, 0.5),
-        lower_bound=edges(0, -1, -1, rest=-1), upper_bound=edges(0, 1, -1, rest=-1), child=edges(-1, -1, -1).astype(int),
+        lower_bound=edges(0, -1, -1, rest=-1), upper_bound=edges(0, 1, -1, rest=-1),
+        child=edges(-1, -1, -1).astype(int),
         mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
     )  # fmt: skip
     searched = np.array([[searched, -searched]])

@@ -70,7 +70,7 @@ def test_results_are_discounted_towards_the_opening(random_games):
 def table_network(worth):
     """A network whose value is a function of the number of own and other stones."""
     apply = lambda weights, planes: (jnp.zeros((len(planes), 9)), worth(planes.sum((1, 2))))
-    return Network(lambda key: {}, apply, lambda weights, planes: (Heads(*apply(weights, planes), None, None), {}))
+    return Network(lambda key: {}, apply, lambda weights, planes: (Heads(*apply(weights, planes), None), {}))
 
 
 def test_the_best_successor_is_the_worst_for_who_moves_there():

@@ -18,7 +18,7 @@ KINDS = {
     "as preset": ({}, {"channels": 16, "blocks": 3}),
     "no multiple": ({}, {"channels": 11}),
     "blocks alone": ({"slides": False}, {"blocks": 2}),
-    "layer": ({"normalisation": "layer", "reply_weight": 1.0}, {"channels": 16, "blocks": 2}),
+    "layer": ({"normalisation": "layer"}, {"channels": 16, "blocks": 2}),
     "none": ({"normalisation": "none", "pooling": False, "slides": False}, {"channels": 13, "blocks": 2}),
     "strips": ({"network": "strips", "slides": False}, {"channels": 12}),
     "mlp": ({"network": "mlp", "slides": False}, {"channels": 12}),

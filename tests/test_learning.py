@@ -154,7 +154,7 @@ def test_of_othello_the_discs_in_the_end_are_learnt():
 def test_games_are_given_up_but_for_those_played_out():
     """Every player moves to the first free square and despairs from ply 2 on: the first player then wins at ply 6."""
     game = envs.make("tictactoe")
-    config = dataclasses.replace(SMALL, resign=0.9, played_out=0.5, plies_per_iteration=12)
+    config = dataclasses.replace(SMALL, resign_threshold=-0.9, played_out=0.5, plies_per_iteration=12)
 
     def search(weights, key, states, plies):
         mask = jax.vmap(game.mask)(states)
@@ -164,8 +164,7 @@ def test_games_are_given_up_but_for_those_played_out():
 
     lanes = selfplay.new_games(game, jax.random.key(0), 400, config)
     assert 160 < int(lanes.played_out.sum()) < 240
-    full = jnp.ones(12, bool)
-    after, rows, _ = jax.jit(selfplay.make_selfplay(game, search, config))({}, jax.random.key(1), lanes, full)
+    after, rows, _ = jax.jit(selfplay.make_selfplay(game, search, config))({}, jax.random.key(1), lanes)
     out = np.asarray(lanes.played_out)
     ends, given_up = np.asarray(rows.done), np.asarray(rows.resigned)
     assert (ends.argmax(0) == np.where(out, 6, 2)).all()
@@ -174,12 +173,12 @@ def test_games_are_given_up_but_for_those_played_out():
     np.testing.assert_array_equal(rows.rewards[6, out], np.tile([1.0, -1.0], (out.sum(), 1)))
     assert (np.asarray(rows.plies)[3, ~out] == 0).all()
     assert (after.played_out != lanes.played_out).any()  # drawn anew for every game
-    never = selfplay.make_selfplay(game, search, dataclasses.replace(config, resign=1.0))
-    assert not jax.jit(never)({}, jax.random.key(1), lanes, full)[1].resigned.any()
+    never = selfplay.make_selfplay(game, search, dataclasses.replace(config, resign_threshold=-1.0))
+    assert not jax.jit(never)({}, jax.random.key(1), lanes)[1].resigned.any()
     play = jax.jit(selfplay.make_selfplay(game, search, config))
-    assert not play({}, jax.random.key(1), lanes, full, jnp.bool(False))[1].resigned.any()
+    assert not play({}, jax.random.key(1), lanes, jnp.bool(False))[1].resigned.any()
     three = dataclasses.replace(game, num_players=3)
-    with pytest.raises(ValueError, match="--resign=0.9: giving up is for two players"):
+    with pytest.raises(ValueError, match="--resign_threshold=-0.9: expected a game for two players"):
         selfplay.make_selfplay(three, search, config)
 
 
@@ -222,7 +221,7 @@ def test_three_players_learn_a_value_for_every_seat():
     game = envs.make("foq_multi:rows=4,cols=4")
     small = {"channels": 8, "blocks": 1, "slides": False, "num_simulations": 4}
     config = dataclasses.replace(preset(game, "cpu"), **small, num_envs=16, replay_capacity=400, batch_size=32)
-    assert config.resign == 1
+    assert config.resign_threshold == -1
     net = make_network(game, config)
     run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, ONE)()
     iterate = jax.jit(make_iteration(game, net, config, ONE))

@@ -13,7 +13,7 @@ from agents.run.options import training
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 SHORT = {
-    "ours": ("--iterations=60", "--num_envs=256"),
+    "default": ("--iterations=60", "--num_envs=256"),
     "alphazero": (
         "--iterations=160",
         "--num_envs=256",

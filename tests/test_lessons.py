@@ -20,8 +20,8 @@ from envs import saved
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
-    replay_capacity=400, batch_size=32, warmup_positions=0, proof_share=0.25, lesson_positions=8192,
-    future_weight=1.0, reply_weight=1.0,
+    replay_capacity=400, batch_size=32, warmup_positions=0, proof_share=0.25,
+    future_weight=1.0,
 )  # fmt: skip
 
 
@@ -108,9 +108,7 @@ def test_searches_begin_as_early_as_they_come_to_an_end(parts):
     assert float(run.lessons.reach) == 0
     assert float(figures["proof_plies"]) <= 2  # of sixteen lanes one is that young
     assert int(figures["proof_rows"]) == int(run.lessons.there.sum()) > 0
-    config = dataclasses.replace(
-        SMALL, env="connect_four", lesson_positions=512, num_simulations=2, future_weight=0.0, reply_weight=0.0
-    )
+    config = dataclasses.replace(SMALL, env="connect_four", num_simulations=2, future_weight=0.0)
     game, one = envs.make(config.env), mesh.make_mesh(16, 32, 1)
     net = make_network(game, config)
     run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, one)()
@@ -147,7 +145,7 @@ def test_batches_hold_lessons_where_there_are_some(parts):
         legal = np.asarray(game.mask(state))
         assert all(legal[code] for code in of_lessons.actions[i] if code >= 0)
     assert of_lessons.policy.sum(-1).round(5).tolist() == np.asarray(run.lessons.right[0, :8].any(-1), float).tolist()
-    assert (of_lessons.future == -1).all() and (of_lessons.reply == 0).all()
+    assert (of_lessons.future == -1).all()
 
 
 def test_statistics_are_those_of_self_play():

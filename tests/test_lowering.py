@@ -23,7 +23,7 @@ SPEC = "foq:rows=4,cols=5"
 def programs():
     game = envs.make(SPEC)
     small = {"num_envs": 16, "channels": 16, "blocks": 1, "batch_size": 32}
-    config = dataclasses.replace(preset(game, "tpu"), **small, slides=True, proof_share=0.25, lesson_positions=512)
+    config = dataclasses.replace(preset(game, "tpu"), **small, slides=True, proof_share=0.25)
     net = make_network(game, config)
     key = jax.random.key(0)
     run = jax.eval_shape(lambda: start_run(game, net, config))

@@ -37,12 +37,11 @@ def first_free(value):
     return search
 
 
-def play(config, plies, search, lanes=None, fast=None, full=None):
+def play(config, plies, search, lanes=None):
     config = dataclasses.replace(config, plies_per_iteration=plies)
     if lanes is None:
         lanes = selfplay.new_games(GAME, jax.random.key(0), config.num_envs, config)
-    full = jnp.ones(plies, bool) if full is None else full
-    return jax.jit(selfplay.make_selfplay(GAME, search, config, fast))({}, jax.random.key(1), lanes, full)
+    return jax.jit(selfplay.make_selfplay(GAME, search, config))({}, jax.random.key(1), lanes)
 
 
 def test_ended_games_carry_all_their_moves():
@@ -62,22 +61,6 @@ def test_ended_games_carry_all_their_moves():
         assert (np.diff(later) > 0).all()  # after its random opening the first free square each time
     assert set(packed.opening[packed.there].tolist()) == {0, 1, 2}
     assert not packed.there[packed.there.sum() :].any()
-
-
-def test_fast_plies_are_played_but_not_learnt():
-    """A fast search plays the last free square; only plies 0 and 3 get the full one."""
-
-    def last_free(weights, key, states, plies):
-        found = first_free(lambda plies: 0.0 * plies)(weights, key, states, plies)
-        return found._replace(action=8 - jax.vmap(GAME.mask)(states)[:, ::-1].argmax(-1))
-
-    full = jnp.array([1, 0, 0, 1], bool)
-    _, rows, _ = play(SMALL, 4, first_free(lambda plies: 0.0 * plies), fast=last_free, full=full)
-    assert rows.action[:, 0].tolist() == [0, 8, 7, 1]
-    assert (np.asarray(rows.policy > 0).any(-1) == np.asarray(full)[:, None]).all()
-    empty = replay.empty_replay(rows, 12)
-    ring = replay.insert(empty, rows._replace(done=rows.done.at[3].set(True)), 1.0)
-    assert np.asarray(ring.known[:4, 0]).tolist() == [True, False, False, True]  # never drawn, yet part of the game
 
 
 def test_new_games_begin_where_the_network_erred():
@@ -137,17 +120,6 @@ def test_unknown_rows_are_never_drawn_however_large_the_ring():
         assert len(np.unique(drawn)) > 0.99 * int(ring.known.sum()) or weight == 1.0
 
 
-def test_the_reply_is_the_policy_of_the_next_row():
-    """Lane 0 ends at its second row, lane 1 gives up at its third: neither has a reply behind that."""
-    policy = jnp.arange(6, dtype=jnp.float16).reshape(3, 2, 1) / 8 + 0.125
-    done, resigned = (jnp.zeros((3, 2), bool).at[at].set(True) for at in ((1, 0), (2, 1)))
-    actions = jnp.arange(6, dtype=jnp.int16).reshape(3, 2, 1)
-    ring = ring_of(row_fields(policy=policy, actions=actions, done=done, resigned=resigned))
-    codes, reply = replay.following(ring, jnp.array([0, 1, 2, 3]))
-    assert reply[:, 0].tolist() == [0.375, 0.5, 0.0, 0.0]
-    assert codes[:2, 0].tolist() == [2, 3]
-
-
 def test_a_row_without_a_policy_adds_no_loss():
     logits = jnp.log(jnp.array([[0.5, 0.25, 0.25], [0.1, 0.1, 0.8]]))
     loss, own, target = policy_cross_entropy(logits, jnp.array([[0, 1], [0, 2]]), jnp.array([[1.0, 0.0], [0.0, 0.0]]))
@@ -163,11 +135,10 @@ def test_surprise_by_hand():
     assert float(selection.divergence(jnp.array([[0.5, 0.25, 0.25]]), logits)[0]) == pytest.approx(0, abs=1e-6)
 
 
-def test_simulations_grow_in_equal_shares_of_the_run():
-    config = Config(first_simulations=4, num_simulations=24, search="puct", early_urge=1.0)
-    said = [(stage(config, p).num_simulations, stage(config, p).early_urge) for p in (0, 0.1, 0.2, 0.3, 0.6, 0.8, 1.0)]
-    assert said == [(4, 1.0), (4, 1.0), (4, 0.0), (8, 0.0), (16, 0.0), (24, 0.0), (24, 0.0)]
-    assert [now.num_simulations for now in stages(config)] == [4, 4, 8, 16, 24]
+def test_an_urge_counts_in_the_first_eighth_of_the_run():
+    config = Config(search="puct", early_urge=1.0)
+    assert [stage(config, p).early_urge for p in (0, 0.1, 0.12, 0.13, 1.0)] == [1.0, 1.0, 1.0, 0.0, 0.0]
+    assert stages(config) == [config, dataclasses.replace(config, early_urge=0.0)]
     assert stages(Config()) == [Config()]
 
 
@@ -191,7 +162,7 @@ def test_how_often_giving_up_was_wrong_by_hand():
     ring = ring_of(row_fields(**fields, player=jnp.zeros((2, 3), jnp.int8)))
     result = jnp.array([[-1.0, -1.0, -1.0], [1.0, -1.0, 1.0]])[..., None]
     counted = jnp.ones((2, 3), bool).at[0, 1].set(False)
-    config = Config(resign=0.9)
+    config = Config(resign_threshold=-0.9)
     share = jax.shard_map(
         lambda ring, counted: iteration.false_resign_rate(config, ring, counted), mesh=devices,
         in_specs=jax.sharding.PartitionSpec(), out_specs=jax.sharding.PartitionSpec(), check_vma=False,
@@ -257,7 +228,8 @@ def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
 def test_a_rating_adds_up_and_a_gate_keeps_the_better_player(monkeypatch):
     """Three quarters of the points are 191 Elo; half of them leave the gate shut."""
     run = iteration.Run(
-        learning=type("Learning", (), {"average": jnp.float32(2), "updates": jnp.int32(70)})(), reference_weights=jnp.float32(1),
+        learning=type("Learning", (), {"ema_weights": jnp.float32(2), "updates": jnp.int32(70)})(),
+        reference_weights=jnp.float32(1),
         replay=None, lanes=None, key=jnp.zeros(2, jnp.uint32), iteration=jnp.int32(5),
     )  # fmt: skip
     scores = iter([0.75, 0.5, 1.0])

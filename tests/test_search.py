@@ -113,7 +113,7 @@ def test_a_flipped_sign_would_be_seen(kind, forced_wins, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loop", ["ours", "mctx"])
+@pytest.mark.parametrize("loop", ["native", "mctx"])
 def test_any_order_of_turns(kind, loop):
     """Same side again, twice in a row, never: against a full enumeration of 16 endings."""
     rng = np.random.default_rng(1)
@@ -212,19 +212,20 @@ def test_a_refuted_move_does_not_count_in_the_values_of_the_others():
     0.2 once and the mean of the other visited edges, 0.6 and 0.0 with equal priors, for each of their 5 visits."""
     edges = Edges(
         logits=jnp.array([[0.0, 0.0, 0.0, 0.0, ILLEGAL]]), visits=jnp.array([[3, 4, 2, 0, 0]]),
-        edge_values=jnp.array([[0.6, -0.5, 0.0, 0.0, 0.0]]), value=jnp.zeros(1), raw=jnp.array([0.2]), total=jnp.array([10]),
+        edge_values=jnp.array([[0.6, -0.5, 0.0, 0.0, 0.0]]), value=jnp.zeros(1),
+        raw_value=jnp.array([0.2]), total=jnp.array([10]),
         lower_bound=jnp.array([[0, -1, -1, -1, -1]]), upper_bound=jnp.array([[1, -1, 1, 1, -1]]),
     )  # fmt: skip
     mixed = (0.2 + 5 * 0.3) / 6
     completed = [[0.6, mixed, 0.0, mixed, mixed]]
     np.testing.assert_allclose(completed_q(final_candidates(edges)), completed, rtol=1e-6)
     # The range is that of the moves that are left, from 0 to 0.6, not from -0.5; the most visited of all has 4 visits.
-    spread = completed_values(final_candidates(edges), gumbel_value_scale=0.1, visit_offset=50, rescale=True)
+    spread = completed_values(final_candidates(edges), gumbel_value_scale=0.1, rescale=True)
     np.testing.assert_allclose(spread, 5.4 * np.array(completed) / 0.6, rtol=1e-5)
     policy = jnp.array([[0.5, 0.0, 0.25, 0.25, 0.0]])
     assert searched_value(edges, policy)[0] == pytest.approx(0.5 * 0.6 + 0.25 * mixed)
     # The first edge is sure of a draw at least.
-    assert searched_value(edges._replace(raw=jnp.array([-30.0])), policy)[0] == 0
+    assert searched_value(edges._replace(raw_value=jnp.array([-30.0])), policy)[0] == 0
 
 
 def test_puct_by_hand():
@@ -296,7 +297,7 @@ def test_leaves_through_symmetries():
         np.testing.assert_allclose(again[:, symmetry.actions], logits, atol=1e-5)
         np.testing.assert_allclose(same, values, atol=1e-5)
     np.testing.assert_allclose(np.mean([value for _, value in images], axis=0), values, atol=1e-5)
-    for loop in ("ours", "mctx"):
+    for loop in ("native", "mctx"):
         options = {"search_loop": loop, "num_simulations": 4}
         found = choose(game, net, Config(root_symmetry="average", **options), states)
         mover = jax.vmap(game.player)(states)[:, None]

@@ -18,7 +18,7 @@ from agents.search.policies import make_search
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loop", ["ours", "mctx"])
+@pytest.mark.parametrize("loop", ["native", "mctx"])
 @pytest.mark.parametrize("spec", ["foq:rows=4,cols=5", "tictactoe"])
 def test_never_illegal_and_finished_games_do_no_harm(kind, loop, spec):
     game = envs.make(spec)
@@ -114,7 +114,7 @@ def test_our_trees_are_those_of_mctx_whatever_their_neighbours(kind):
 
 OTHERWISE = {
     "values as they are": {"gumbel_value_scale": 1.0, "rescale_values": False, "max_num_considered_actions": 16},
-    "few actions": {"max_num_considered_actions": 2, "visit_offset": 10.0, "gumbel_value_scale": 0.5},
+    "few actions": {"max_num_considered_actions": 2, "gumbel_value_scale": 0.5},
     "puct": {"search": "puct", "c_puct": 4.0},
 }
 
@@ -127,7 +127,7 @@ def test_our_loop_answers_as_mctx_with_other_options_and_models(seed, options):
     config = Config(num_simulations=32, **options)
     ours, reference = (
         choose(game, noisy_network(20, seed), dataclasses.replace(config, search_loop=loop), states, seed=seed)
-        for loop in ("ours", "mctx")
+        for loop in ("native", "mctx")
     )
     np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-5)
     np.testing.assert_array_equal(ours.visits[going], reference.visits[going])
@@ -136,12 +136,13 @@ def test_our_loop_answers_as_mctx_with_other_options_and_models(seed, options):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("tree", ["dense", "slots"])
-def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, tree):
+@pytest.mark.parametrize("slots", [False, True], ids=["dense", "slots"])
+def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, slots):
     """Noise at the root included; the rules say what is legal."""
     game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
-    config = Config(num_simulations=60, search=kind, tree=tree)
-    tree_policy, states = search_lib.make_tree_policy(game, net, config), random_positions(game, 32, 6)
+    config = Config(num_simulations=60, search=kind)
+    tree_policy = search_lib.make_tree_policy(game, net, config, slots=slots)
+    states = random_positions(game, 32, 6)
 
     @jax.jit
     def grow(key):
@@ -179,13 +180,13 @@ def test_a_search_is_traced_once(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tree_over_slots_answers_as_the_dense_one(kind):
     game = envs.make("foq:rows=4,cols=5")
-    assert search_lib.tree_slots(game, Config(tree="slots")) == game.max_legal + 1 < 20
+    assert search_lib.tree_slots(game, True) == game.max_legal + 1 < 20
     states = random_positions(game, 64, 9)
     legal = np.asarray(jax.vmap(game.mask)(states))
     going = legal.any(1)
     packed, dense = (
-        choose(game, noisy_network(20), Config(num_simulations=40, tree=tree, search=kind), states, explore=explore)
-        for tree, explore in (("slots", kind == "gumbel"), ("dense", kind == "gumbel"))
+        choose(game, noisy_network(20), Config(num_simulations=40, search=kind), states, kind == "gumbel", slots=slots)
+        for slots in (True, False)
     )
     np.testing.assert_allclose(packed.policy[going], dense.policy[going], atol=1e-5)
     np.testing.assert_array_equal(packed.visits[going], dense.visits[going])
@@ -201,24 +202,26 @@ def test_a_tree_over_slots_answers_as_the_dense_one_in_evopawness(kind):
     game = envs.make("evopawness")
     states, net = random_positions(game, 4, 40), noisy_network(game.num_actions)
     packed, dense = (
-        choose(game, net, Config(num_simulations=12, tree=tree, search=kind), states, explore=kind == "gumbel")
-        for tree in ("auto", "dense")
+        choose(game, net, Config(num_simulations=12, search=kind), states, kind == "gumbel", slots=slots)
+        for slots in (None, False)
     )
     for name, values in packed._asdict().items():
         np.testing.assert_allclose(values, getattr(dense, name), atol=1e-5, err_msg=name)
 
 
-@pytest.mark.parametrize(("kind", "tree"), [("gumbel", "dense"), ("puct", "slots")])
-def test_both_forms_of_writes_grow_the_same_trees(kind, tree):
+@pytest.mark.parametrize(("kind", "slots"), [("gumbel", False), ("puct", True)])
+def test_both_forms_of_writes_grow_the_same_trees(kind, slots):
     game = envs.make("foq:rows=4,cols=5")
     states = random_positions(game, 48, game.max_plies)
     scattered, selected = (
         choose(
             game,
             noisy_network(20),
-            Config(num_simulations=40, search=kind, tree=tree, proofs=True, tree_writes=form),
+            Config(num_simulations=40, search=kind, proofs=True),
             states,
             explore=True,
+            slots=slots,
+            writes=form,
         )
         for form in ("scatter", "one_hot")
     )
@@ -267,17 +270,15 @@ def test_a_tree_with_room_for_many_nodes_counts_in_wider_numbers():
 
 def test_slots_are_the_default_where_few_of_many_actions_are_legal():
     game = envs.make("evopawness")
-    assert search_lib.tree_slots(game, Config()) == game.max_legal + 1
-    assert search_lib.tree_slots(game, Config(tree="dense")) is None
-    assert search_lib.tree_slots(envs.make("foq"), Config()) is None
+    assert search_lib.tree_slots(game) == game.max_legal + 1
+    assert search_lib.tree_slots(game, False) is None
+    assert search_lib.tree_slots(envs.make("foq")) is None
 
 
 def test_what_mctx_cannot_do_is_refused_by_name():
     game = envs.make("foq:rows=4,cols=5")
     for options, named in (
-        ({"tree": "slots"}, "--tree=slots"),
         ({"proofs": True}, "--proofs"),
-        ({"tree_writes": "one_hot"}, "--tree_writes=one_hot"),
         ({"search": "puct", "rescale_values": False}, "--no_rescale_values"),
     ):
         with pytest.raises(ValueError, match=named):

@@ -148,10 +148,10 @@ def noisy_network(num_actions: int, seed: int = 0) -> Network:
     return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
 
 
-def choose(game, net, config, states, explore=False, seed=0):
+def choose(game, net, config, states, explore=False, seed=0, **forced):
     """What the search finds in each of the positions, without noise unless asked for."""
     count = len(jax.tree.leaves(states)[0])
-    search = jax.jit(make_search(game, net, config, explore=explore))
+    search = jax.jit(make_search(game, net, config, explore=explore, **forced))
     return jax.device_get(search({}, jax.random.key(seed), states, jnp.full(count, 99, jnp.int32)))
 
 

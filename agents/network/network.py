@@ -32,7 +32,6 @@ class Heads(NamedTuple):
     future: Array | None
     """Logits float32[B, A, n + 1] of which player makes each move next, or owns its cell in the end, by seat from the
     mover on, the last for nobody; with `future_weight`."""
-    reply: Array | None  # logits float32[B, A] of the next move, in the frame of who makes it; with `reply_weight`
 
 
 @dataclasses.dataclass(frozen=True)
@@ -254,7 +253,6 @@ class PolicyValue(nn.Module):
             policy=self.of_actions(x, 1)[..., 0],
             value=self.value(x),
             future=self.of_actions(x, self.num_players + 1) if c.future_weight else None,
-            reply=self.of_actions(x, 1)[..., 0] if c.reply_weight else None,
         )
 
     def of_actions(self, x: Array, outputs: int) -> Array:

@@ -223,7 +223,7 @@ def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = Tr
         gumbel_value_scale=config.play_value_scale,
         root_symmetry="average",
         early_urge=0.0,
-        proofs=proofs and game.num_players == 2 and config.search_loop == "ours",
+        proofs=proofs and game.num_players == 2 and config.search_loop == "native",
     )
 
 

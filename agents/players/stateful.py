@@ -45,7 +45,7 @@ def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analy
     config = models.about(path)["config"]
     if not same_but_komi(config.env, game.name):
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
-    config = for_play(dataclasses.replace(config, search_loop="ours"), game, step)
+    config = for_play(dataclasses.replace(config, search_loop="native"), game, step)
     devices = mesh.make_mesh(trees, trees)
     weights = jax.device_put(models.load(path, config), NamedSharding(devices, PartitionSpec()))
     net = make_network(game, config)
@@ -155,7 +155,7 @@ def words(value: float, proven: str | None, players: int = 2) -> str:
 def searcher(
     spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0, trees: int = 1
 ) -> Mover:
-    """Thinks that long about each move, or until so many simulations are made; `spec` and `trees` as in `TreePlayer`."""
+    """A mover that searches each move for `seconds` or `simulations`; `spec` and `trees` as in `TreePlayer`."""
     mind = TreePlayer(spec, game, simulations, seed, trees)
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:

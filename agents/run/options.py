@@ -44,7 +44,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--env", default="foq")
     first.add_argument("--resume", default="")
-    first.add_argument("--recipe", default="ours")
+    first.add_argument("--recipe", default="default")
     first.add_argument("--init_from", default="")
     first.add_argument("--coordinator", default="")
     first.add_argument("--num_processes")

@@ -51,8 +51,6 @@ def toy_config(config: Config) -> Config:
         plies_per_iteration=4,
         random_opening_plies=4,  # every sum is met, whatever the players think of it
         num_simulations=min(config.num_simulations, 8),  # the search must need the network
-        first_simulations=None,
-        fast_simulations=min(config.fast_simulations, 4),
         proofs=False,  # or it would not
         temperature_plies=4,
         channels=min(config.channels, 32),

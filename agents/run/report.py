@@ -62,8 +62,8 @@ PANELS = (
         (("search_entropy", "entropy"), ("search_policy_kl", "surprise")),
     ),
     Panel(
-        "Auxiliary losses", "Who makes each move in the rest of the game, or owns its cell in the end; the reply.",
-        (("future_loss", "future"), ("reply_loss", "reply")),
+        "Auxiliary losses", "Who makes each move in the rest of the game, or owns its cell in the end.",
+        (("future_loss", "future"),),
     ),
     Panel(
         "Lessons", "Plies after which searches for proofs begin: as early as half of them come to an end.",

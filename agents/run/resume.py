@@ -27,7 +27,7 @@ from agents.training.replay import Replay
 from agents.training.selfplay import Row
 
 # Options that decide which weights there are.
-SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "reply_weight")
+SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight")
 
 
 def sizes(path: Path) -> dict[str, Any]:

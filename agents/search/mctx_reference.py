@@ -48,19 +48,12 @@ def of_mover(game: Game, states: Any, values: Array) -> Array:
     return jnp.take_along_axis(values, jax.vmap(game.player)(states)[:, None], axis=-1)[:, 0]
 
 
-def make_search(
-    game: Game, evaluate_root: Evaluate, evaluate: Evaluate, config: Config, num_slots: int | None, explore: bool
-):
+def make_search(game: Game, evaluate_root: Evaluate, evaluate: Evaluate, config: Config, explore: bool):
     """See `agents.search.make_search`."""
-    if game.num_players != 2 or num_slots is not None:
-        raise ValueError(
-            f"--search_loop=mctx: for two players and --tree=dense; {game.name} has {game.num_players} players"
-            + ("" if num_slots is None else f" and --tree={config.tree} was asked for")
-        )
+    if game.num_players != 2:
+        raise ValueError(f"--search_loop=mctx: expected a game for two players, {game.name} has {game.num_players}")
     if config.proofs:
         raise ValueError("--search_loop=mctx: it has no --proofs")
-    if config.tree_writes != "auto":
-        raise ValueError(f"--search_loop=mctx: it has no --tree_writes={config.tree_writes}")
     if config.search == "puct" and not config.rescale_values:
         raise ValueError("--search_loop=mctx: its PUCT has no --no_rescale_values")
     recurrent = make_recurrent(game, evaluate)
@@ -76,8 +69,8 @@ def make_search(
             output = mctx.gumbel_muzero_policy(
                 weights, key, root, recurrent, config.num_simulations, invalid,
                 qtransform=functools.partial(
-                    mctx.qtransform_completed_by_mix_value, gumbel_value_scale=config.gumbel_value_scale,
-                    maxvisit_init=config.visit_offset, rescale_values=config.rescale_values,
+                    mctx.qtransform_completed_by_mix_value, value_scale=config.gumbel_value_scale,
+                    maxvisit_init=selection.VISIT_OFFSET, rescale_values=config.rescale_values,
                 ),
                 max_num_considered_actions=min(config.max_num_considered_actions, game.num_actions),
                 gumbel_scale=1.0 if explore else 0.0,

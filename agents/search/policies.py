@@ -22,6 +22,7 @@ from agents.runtime import keys
 from agents.search import mctx_reference, selection
 from agents.search import tree as tree_search
 from agents.search.tree import ROOT, Edges, Leaf, SearchResult, Tree, edges_of, lanes_of
+from agents.search.tree_updates import Form
 from envs.game import Array, Game
 
 
@@ -86,17 +87,17 @@ def over_slots(game: Game, expand: tree_search.Expand, num_slots: int) -> tree_s
     return packed
 
 
-def tree_slots(game: Game, config: Config) -> int | None:
-    """Edges of a tree node where it keeps legal actions only; None where it keeps one for every action code.
+def tree_slots(game: Game, wanted: bool | None = None) -> int | None:
+    """Edges of a tree node where it keeps legal actions only; None where it keeps one for every action code. By default
+    slots are taken where they are at most a quarter as many: the same moves in a fraction of the memory.
 
     One more than there can be legal actions: as in the dense tree there is always an action without a visit, which
     counts when values are spread over [0, 1].
     """
     slots = game.max_legal + 1
-    if config.tree == "dense" or slots >= game.num_actions:
-        return None
-    worth_it = 4 * slots <= game.num_actions and config.search_loop == "ours"
-    return slots if config.tree == "slots" or worth_it else None
+    if wanted is None:
+        wanted = 4 * slots <= game.num_actions
+    return slots if wanted and slots < game.num_actions else None
 
 
 # Plies from which an urge counts: the author of EvoPawness left the openings alone.
@@ -122,22 +123,24 @@ class TreePolicy:
     """Positions of all nodes, [B, C, ...]."""
 
 
-def make_tree_policy(game: Game, net: Network, config: Config) -> TreePolicy:
-    """The trees of `config`, whose nodes keep an edge for every action code or for the legal ones, see `tree_slots`.
+def make_tree_policy(
+    game: Game, net: Network, config: Config, *, slots: bool | None = None, writes: Form = "auto"
+) -> TreePolicy:
+    """The trees of `config`. `slots` and `writes` force what is otherwise chosen, see `tree_slots` and `in_form`.
 
     Raises:
         ValueError: mctx's loop, which keeps no trees; proofs for other than two players; or an urge for a game that has
             none.
     """
-    if config.search_loop != "ours":
+    if config.search_loop != "native":
         raise ValueError(f"--search_loop={config.search_loop}: trees that are kept and looked into are those of ours")
     if config.early_urge and game.urge is None:
         raise ValueError(f"--early_urge: {game.name} calls no action urgent")
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
-    evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, config)
+    evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, slots)
     expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), config.proofs)
-    run = _gumbel if config.search == "gumbel" else _puct
+    run = functools.partial(_gumbel if config.search == "gumbel" else _puct, writes=writes)
     policy = functools.partial(_improved, config=config) if config.search == "gumbel" else visit_shares
 
     def root(weights: Any, key: Array, states: Any) -> Leaf:
@@ -162,7 +165,7 @@ def make_tree_policy(game: Game, net: Network, config: Config) -> TreePolicy:
         assert game.urge is not None
         urge = config.early_urge * jax.vmap(game.urge)(states)
         urge = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
-        return _puct(weights, key, tree, below, draw, plies, config, explore, urge)
+        return run(weights, key, tree, below, draw, plies, config, explore, urge=urge)
 
     tree_policy = assemble_tree_policy(game, root, run_simulations, policy, num_slots, config.proofs)
     return tree_policy
@@ -176,7 +179,7 @@ def assemble_tree_policy(
     num_slots: int | None,
     proofs: bool = False,
 ) -> TreePolicy:
-    """A forest whose trees begin with `root(weights, key, states)` and grow by `think`; see `TreePolicy`, as `policy`."""
+    """A tree policy whose trees begin with `root(weights, key, states)` and grow by `run_simulations`."""
 
     def init_tree(weights: Any, key: Array, states: Any, max_nodes: int) -> Tree:
         leaf = root(weights, key, states)
@@ -198,7 +201,15 @@ def assemble_tree_policy(
     return TreePolicy(init_tree, run_simulations, policy, values, codes, states)
 
 
-def make_search(game: Game, net: Network, config: Config, *, explore: bool = False):
+def make_search(
+    game: Game,
+    net: Network,
+    config: Config,
+    *,
+    explore: bool = False,
+    slots: bool | None = None,
+    writes: Form = "auto",
+):
     """The search of `config` as one pure function.
 
     Args:
@@ -206,6 +217,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
         net: network that gives priors and values.
         config: simulations, kind of search and its constants.
         explore: with the noise of self-play, or the best move found.
+        slots: see `make_tree_policy`, as `writes`.
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
@@ -217,8 +229,8 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
     """
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
-        return mctx_reference.make_search(game, root, leaf, config, tree_slots(game, config), explore)
-    tree_policy = make_tree_policy(game, net, config)
+        return mctx_reference.make_search(game, root, leaf, config, explore)
+    tree_policy = make_tree_policy(game, net, config, slots=slots, writes=writes)
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
         tree = tree_policy.init_tree(weights, keys.fold_in(key, keys.APART), states, config.num_simulations + 1)
@@ -234,7 +246,7 @@ def make_search(game: Game, net: Network, config: Config, *, explore: bool = Fal
             policy_kl=selection.divergence(policy, edges.logits),
             value=tree_search.for_mover(values, tree.mover[:, ROOT]),
             values=values,
-            raw_value=edges.raw,
+            raw_value=edges.raw_value,
             visits=wide(edges.visits),
             qvalues=wide(edges.edge_values),
             # A simulation visits every node on its way once.
@@ -254,11 +266,11 @@ def searched_values(tree: Tree, policy: Array) -> Array:
     if players == 2:
         return by_player(selection.searched_value(edges, policy), tree.mover[:, ROOT].astype(jnp.int32), players)
     behind = tree.values[lanes_of(tree)[:, None], jnp.maximum(tree.child[:, ROOT].astype(jnp.int32), ROOT)]
-    of_player = lambda q, raw: selection.searched_value(edges._replace(edge_values=q, raw=raw), policy)
-    return jax.vmap(of_player, (-1, -1), -1)(behind, tree.raw[:, ROOT])
+    of_player = lambda q, raw: selection.searched_value(edges._replace(edge_values=q, raw_value=raw), policy)
+    return jax.vmap(of_player, (-1, -1), -1)(behind, tree.raw_values[:, ROOT])
 
 
-def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array):
+def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, writes: Form = "auto"):
     """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 
     In a tree that has been searched before, the visits from then are knowledge of the values; the schedule of
@@ -280,9 +292,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
         edges = selection.drop_refuted(edges)
         return selection.gumbel_inner(edges, values(edges))
 
-    tree = tree_search.search(
-        weights, search_key, tree, expand, at_root, below, config.num_simulations, config.tree_writes
-    )
+    tree = tree_search.search(weights, search_key, tree, expand, at_root, below, config.num_simulations, writes)
     edges = selection.final_candidates(root_edges(tree))
     found, legal = values(edges), selection.legal(edges)
     visits = jnp.where(legal, edges.visits - start.visits, -1)
@@ -292,7 +302,7 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
 
 
 def _completed(edges: Edges, config: Config) -> Array:
-    return selection.completed_values(edges, config.gumbel_value_scale, config.visit_offset, config.rescale_values)
+    return selection.completed_values(edges, config.gumbel_value_scale, config.rescale_values)
 
 
 def _improved(tree: Tree, config: Config) -> Array:
@@ -301,7 +311,18 @@ def _improved(tree: Tree, config: Config) -> Array:
     return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + _completed(edges, config), ILLEGAL))
 
 
-def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, urge: Array | float = 0.0):
+def _puct(
+    weights,
+    key,
+    tree,
+    expand,
+    draw,
+    plies,
+    config: Config,
+    explore: bool | Array,
+    writes: Form = "auto",
+    urge: Array | float = 0.0,
+):
     """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play. `urge`
     [B, K] is added to the scores of the root."""
     action_key, noise_key, search_key = keys.split(key, 3)
@@ -317,9 +338,7 @@ def _puct(weights, key, tree, expand, draw, plies, config: Config, explore: bool
     select = lambda edges: selection.puct(selection.drop_refuted(edges), **options)
     # The tree keeps the prior without noise.
     at_root = lambda edges: selection.puct(selection.drop_refuted(edges._replace(logits=prior)), **options, urge=urge)
-    tree = tree_search.search(
-        weights, search_key, tree, expand, at_root, select, config.num_simulations, config.tree_writes
-    )
+    tree = tree_search.search(weights, search_key, tree, expand, at_root, select, config.num_simulations, writes)
     edges, policy = selection.final_candidates(root_edges(tree)), visit_shares(tree)
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)

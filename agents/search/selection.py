@@ -75,7 +75,7 @@ def completed_q(edges: Edges) -> Array:
     prior = jnp.maximum(jax.nn.softmax(edges.logits), jnp.finfo(jnp.float32).tiny)
     seen = jnp.where(counted, prior, 0.0)
     mean = (seen * edges.edge_values).sum(-1) / jnp.where(total > 0, seen.sum(-1), 1.0)
-    mixed = (edges.raw + total * mean) / (total + 1)
+    mixed = (edges.raw_value + total * mean) / (total + 1)
     return jnp.where(counted, edges.edge_values, mixed[:, None])
 
 
@@ -92,7 +92,10 @@ def searched_value(edges: Edges, policy: Array) -> Array:
     return jnp.clip(value, edges.lower_bound.max(-1), edges.upper_bound.max(-1))
 
 
-def completed_values(edges: Edges, gumbel_value_scale: float, visit_offset: float, rescale: bool) -> Array:
+VISIT_OFFSET = 50.0  # visits that every node is taken to have, c_visit of Danihelka et al. 2022, as in mctx
+
+
+def completed_values(edges: Edges, gumbel_value_scale: float, rescale: bool) -> Array:
     """What the values of all edges add to their logits, float32[M, K].
 
     With `rescale` the `completed_q` are spread over [0, 1] before they are weighted by `gumbel_value_scale` and visits
@@ -102,7 +105,7 @@ def completed_values(edges: Edges, gumbel_value_scale: float, visit_offset: floa
     if rescale:
         low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
         values = (values - low) / jnp.maximum(high - low, 1e-8)
-    return (visit_offset + edges.visits.max(-1, keepdims=True)) * gumbel_value_scale * values
+    return (VISIT_OFFSET + edges.visits.max(-1, keepdims=True)) * gumbel_value_scale * values
 
 
 def gumbel_inner(edges: Edges, values: Array) -> Array:

@@ -43,7 +43,7 @@ class Edges(NamedTuple):
     visits: Array  # int32[M, K]
     edge_values: Array  # float32[M, K], mean value for the mover, 0 without a visit
     value: Array  # float32[M], mean value of the node for its mover
-    raw: Array  # float32[M], the estimate when it was met
+    raw_value: Array  # float32[M], the estimate when it was met
     total: Array  # int32[M], visits of the node
     lower_bound: Array | None  # int8[M, K], result for the mover that is proven at least; None where nothing is proven
     upper_bound: Array | None  # int8[M, K], and at most; both -1 where there is no edge
@@ -58,7 +58,7 @@ class Tree(NamedTuple):
     over: Array  # bool[B, C]
     parent: Array  # int32[B, C], -1 at the root
     edge: Array  # int32[B, C], the parent's edge that leads here, -1 at the root
-    raw: Array  # float32[B, C, n], evaluation of the position for every player when it was reached
+    raw_values: Array  # float32[B, C, n], evaluation of the position for every player when it was reached
     values: Array  # float32[B, C, n], mean for every player
     visits: Array  # int32[B, C]
     selected_edge: Array  # int32[B, C], the edge that the selection takes next; unused at the root
@@ -141,7 +141,7 @@ def init_tree(root: Leaf, states: Any, max_nodes: int, proofs: bool = False) -> 
         over=first(root.over),
         parent=none,
         edge=none,
-        raw=first(root.values),
+        raw_values=first(root.values),
         values=first(root.values),
         visits=first(jnp.ones(batch, jnp.int32)),
         selected_edge=jnp.zeros((batch, max_nodes), jnp.int32),
@@ -205,7 +205,7 @@ def advance_root(tree: Tree, edge: Array) -> Tree:
         over=moved(tree.over),
         parent=jnp.where(used & (nodes > ROOT), place[lanes, parent], -1),
         edge=jnp.where(nodes > ROOT, moved(tree.edge, -1), -1),
-        raw=moved(tree.raw),
+        raw_values=moved(tree.raw_values),
         values=moved(tree.values),
         visits=moved(tree.visits, 0),
         selected_edge=moved(tree.selected_edge),
@@ -230,7 +230,7 @@ def for_mover(values: Array, mover: Array) -> Array:
 def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
     """What a selection needs of nodes `node` in the trees `lane`."""
     at = lambda x: x[lane, node]
-    value, raw = (for_mover(at(x), at(tree.mover)) for x in (tree.values, tree.raw))
+    value, raw = (for_mover(at(x), at(tree.mover)) for x in (tree.values, tree.raw_values))
     visits = at(tree.edge_visits).astype(jnp.int32)
     bounds = (
         (None, None)
@@ -288,7 +288,7 @@ def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tu
         over=at_node(tree.over, leaf.over),
         parent=at_node(tree.parent, path.node),
         edge=at_node(tree.edge, path.edge),
-        raw=at_node(tree.raw, leaf.values),
+        raw_values=at_node(tree.raw_values, leaf.values),
         logits=at_node(tree.logits, leaf.logits),
         child=put(tree.child, (lanes, path.node, path.edge), node.astype(tree.child.dtype)),
         upper_bound=None if tree.upper_bound is None else at_node(tree.upper_bound, upper_bounds(leaf)),

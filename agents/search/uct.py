@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 
 from agents.actions import ILLEGAL, random_action
-from agents.config import Config
 from agents.search import selection
 from agents.search import tree as tree_search
 from agents.search.policies import (
@@ -65,7 +64,7 @@ def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0
         return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
 
     select = functools.partial(selection.ucb1, exploration=exploration)
-    num_slots = tree_slots(game, Config())
+    num_slots = tree_slots(game)
     expand = make_expand(game, evaluate)
     below = expand if num_slots is None else over_slots(game, expand, num_slots)
 

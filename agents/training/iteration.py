@@ -7,7 +7,6 @@ agents/runtime/mesh.py.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -48,7 +47,9 @@ class SelfplayMetrics(NamedTuple):
     draw_rate: Array
     first_win_rate: Array  # share won by player 0
     resign_rate: Array  # share given up
-    resign_errors: Array  # of the rows in games played out that could have been given up, the share not lost after all
+    false_resign_rate: (
+        Array  # of the rows in games played out that could have been given up, the share not lost after all
+    )
     length_cap_rate: Array  # share as long as a game can be: those that the length cap ended, where there is one
     value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
     value_target_rms: Array  # RMS outcome of these rows: `value_error` of a head that says 0 to everything
@@ -72,31 +73,29 @@ class LearnerMetrics(NamedTuple):
     target_entropy: Array
     value_baseline: Array
     future_loss: Array
-    reply_loss: Array
     gradient_norm: Array
     skipped_updates: Array  # how many were not made, because something was not finite
     learning_rate: Array
     replay_age: Array  # mean plies since the drawn rows were played
 
 
+# Resignation is disabled while its false-positive rate on no-resign games exceeds this (Silver et al. 2017, methods),
+# or while there are no such games: a value head that has learned little would teach itself its own errors.
+MAX_FALSE_RESIGN_RATE = 0.05
+
 CALIBRATION_BINS = 10  # of equal width over [-1, 1]
 
 
 def updates_per_iteration(config: Config) -> int:
     """Updates that draw each row that is learnt `replay_ratio` times on average; the same number in every iteration."""
-    rows = config.num_envs * config.plies_per_iteration * config.full_search_share
+    rows = config.num_envs * config.plies_per_iteration
     of_batch = config.batch_size - proof_targets.rows_per_batch(config, config.batch_size)
     return max(1, round(config.replay_ratio * rows / max(of_batch, 1)))
 
 
 def make_player(game: Game, net: Network, config: Config):
-    """Self-play with the searches of `config`, see `selfplay.make_selfplay`."""
-    full = make_search(game, net, config, explore=True)
-    if config.full_search_share == 1:
-        return selfplay.make_selfplay(game, full, config)
-    # Without noise: such plies only carry the game on, as well as they can.
-    few = dataclasses.replace(config, num_simulations=config.fast_simulations)
-    return selfplay.make_selfplay(game, full, config, make_search(game, net, few, explore=False))
+    """Self-play with the search of `config`, see `selfplay.make_selfplay`."""
+    return selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
 
 
 def start_run(game: Game, net: Network, config: Config) -> Run:
@@ -105,8 +104,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
     net_key, lanes_key, run_key = jax.random.split(key, 3)
     lanes = selfplay.start_lanes(game, lanes_key, config)
     learning = learner.start_learning(net, config, net_key)
-    full = jnp.ones(config.plies_per_iteration, bool)
-    rows = jax.eval_shape(make_player(game, net, config), learning.ema_weights, key, lanes, full)[1]
+    rows = jax.eval_shape(make_player(game, net, config), learning.ema_weights, key, lanes)[1]
     ring = replay.empty_replay(rows, ring_length(game, config))
     reference_weights = jax.tree.map(jnp.copy, learning.ema_weights) if config.rating_games else None
     taught = proof_targets.no_proof_targets(game, config) if config.proof_share else None
@@ -126,7 +124,6 @@ class Keys(NamedTuple):
     """Keys of one iteration."""
 
     play: Array  # one for each lane
-    full: Array  # the same everywhere
     draw: Array  # one for each device, whose rows are its own
     teach: Array  # likewise
 
@@ -134,10 +131,10 @@ class Keys(NamedTuple):
 def keys_of(run: Run) -> Keys:
     """Inside a mapped function."""
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
-    play, full, draw = jax.random.split(key, 3)
+    play, _, draw = jax.random.split(key, 3)
     of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
     draw, teach = jax.random.split(jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)))
-    return Keys(of_lanes, full, draw, teach)
+    return Keys(of_lanes, draw, teach)
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):
@@ -148,10 +145,9 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
 
     def play(run: Run) -> tuple[Run, SelfplayMetrics, Ended]:
         now = keys_of(run)
-        full = jax.random.uniform(now.full, (config.plies_per_iteration,)) < config.full_search_share
         weights = run.reference_weights if config.gate else run.learning.ema_weights
-        gives_up = false_resign_rate(config, run.replay, run.replay.known) <= config.resign_errors
-        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, full, gives_up)
+        may_resign = false_resign_rate(config, run.replay, run.replay.known) <= MAX_FALSE_RESIGN_RATE
+        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, may_resign)
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
         if teach is not None and run.lessons is not None:
@@ -252,7 +248,7 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
         resign_rate=share(rows.resigned),
-        resign_errors=false_resign_rate(config, after, completed),
+        false_resign_rate=false_resign_rate(config, after, completed),
         length_cap_rate=share(rows.plies + 1 >= game.max_plies),
         value_error=root_mean(raw - result),
         value_target_rms=root_mean(result),
@@ -273,7 +269,7 @@ def false_resign_rate(config: Config, replay: Replay, counted: Array) -> Array:
     where there is none. Games given up would agree with themselves."""
     rows = replay.rows
     searched = jnp.take_along_axis(rows.values, rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
-    hopeless = counted & (searched < -config.resign) & ~rows.resigned
+    hopeless = counted & (searched < config.resign_threshold) & ~rows.resigned
     return mesh.total(hopeless & (replay.result[..., 0] > -1)) / mesh.total(hopeless)
 
 

@@ -38,7 +38,6 @@ class Losses(NamedTuple):
     target_entropy: Array  # of the search's: the floor of policy_loss
     value_baseline: Array  # value_loss of a head that says 0 to everything: what is not below it has not been learnt
     future_loss: Array  # cross entropy of who makes each move, nats; 0 where it is not learnt
-    reply_loss: Array  # cross entropy to the search's policy at the next move, nats; 0 where it is not learnt
     gradient_norm: Array
     skipped_updates: Array  # 1 where the update was not made, see `make_update`; the other losses are then NaN
 
@@ -48,7 +47,7 @@ def loss(
 ) -> tuple[Array, tuple[Losses, Any]]:
     """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
     `future_weight` also the cross entropy of who makes each move in the rest of the game, or owns its cell in the end,
-    where that is known, and with `reply_weight` that of the next move. The network normalises over the devices of
+    where that is known. The network normalises over the devices of
     `axis`, by the rows of self-play alone, which are those it meets in play; means are over `batch`, which may be a
     device's share."""
     count = len(batch.planes)
@@ -56,13 +55,11 @@ def loss(
     heads, weights = net.train(weights, batch.planes, axis, selfplay if config.proof_share else None)
     policy_loss, policy_entropy, target_entropy = policy_cross_entropy(heads.policy, batch.actions, batch.policy)
     value_loss = jnp.square(heads.value - batch.value).mean()
-    future_loss = reply_loss = jnp.float32(0)
+    future_loss = jnp.float32(0)
     if heads.future is not None and batch.future is not None:
         log_future = jax.nn.log_softmax(heads.future)
         told = jnp.take_along_axis(log_future, jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
         future_loss = -jnp.where(batch.future < 0, 0.0, told).mean()
-    if heads.reply is not None and batch.reply is not None and batch.reply_actions is not None:
-        reply_loss = policy_cross_entropy(heads.reply, batch.reply_actions, batch.reply)[0]
     losses = Losses(
         policy_loss=policy_loss,
         value_loss=value_loss,
@@ -70,12 +67,10 @@ def loss(
         target_entropy=target_entropy,
         value_baseline=jnp.square(batch.value).mean(),
         future_loss=future_loss,
-        reply_loss=reply_loss,
         gradient_norm=jnp.float32(0),
         skipped_updates=jnp.float32(0),
     )
-    auxiliary = config.future_weight * future_loss + config.reply_weight * reply_loss
-    return policy_loss + config.value_weight * value_loss + auxiliary, (losses, weights)
+    return policy_loss + value_loss + config.future_weight * future_loss, (losses, weights)
 
 
 def policy_cross_entropy(logits: Array, actions: Array, policy: Array) -> tuple[Array, Array, Array]:

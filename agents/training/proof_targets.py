@@ -27,6 +27,8 @@ from agents.training.replay import Batch
 from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
+MAX_POSITIONS = 1 << 15  # of one search for proofs; each device runs one in every iteration
+
 
 class ProofTargets(NamedTuple):
     """A ring [L, B, ...], which lies on devices as the replay does."""
@@ -51,7 +53,7 @@ class ProofMetrics(NamedTuple):
 def rows_per_iteration(config: Config) -> int:
     """Rows of time that an iteration writes: as many that each is drawn about as often as a row of self-play."""
     ratio = config.proof_share / (1 - config.proof_share)
-    return max(1, round(config.plies_per_iteration * config.full_search_share * ratio))
+    return max(1, round(config.plies_per_iteration * ratio))
 
 
 def rows_per_batch(config: Config, batch_size: int) -> int:
@@ -86,7 +88,7 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
     if game.num_players != 2:
         share, players = config.proof_share, game.num_players
         raise ValueError(f"--proof_share={share}: lessons are for two players; {game.name} has {players}")
-    ask, count = proof_number.make_claim_prover(game, config.lesson_positions), rows_per_iteration(config)
+    ask, count = proof_number.make_claim_prover(game, MAX_POSITIONS), rows_per_iteration(config)
 
     def teach(lessons: ProofTargets, lanes: Lanes, key: Array) -> tuple[ProofTargets, ProofMetrics]:
         reach = jnp.minimum(lessons.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
@@ -110,8 +112,8 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
 
 
 def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple[Any, Array, Array, Array, Array]:
-    """Decided positions of a graph as the first five fields of `ProofTargets`, without leading axes but [count]; at random,
-    those with few moves as often as those with many, of which there are fewer.
+    """Draws decided positions of a graph as the first five fields of `ProofTargets`, with leading axis [count]. Positions
+    with few moves are drawn as often as the rarer ones with many.
 
     `seat` was asked about, whether he wins. Where he does not and draws are possible it is not known which it is.
     """
@@ -159,8 +161,6 @@ def sample(game: Game, lessons: ProofTargets, index: Array, config: Config) -> B
     )
     if config.future_weight:
         batch = batch._replace(future=jnp.full((len(index), game.num_actions), -1, jnp.int8))
-    if config.reply_weight:
-        batch = batch._replace(reply_actions=codes, reply=jnp.zeros_like(batch.policy))
     return batch
 
 

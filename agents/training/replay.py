@@ -64,8 +64,6 @@ class Batch(NamedTuple):
     policy: Array  # float32[M, K]
     value: Array  # float32[M] for the mover, or with more than two players [M, n] by seat: target of the value head
     future: Array | None = None  # int8[M, A], see `future_moves` and `owners_in_the_end`
-    reply_actions: Array | None = None  # int32[M, K], legal codes of the row that followed, -1 in empty slots
-    reply: Array | None = None  # float32[M, K], its policy; all 0 where the game ended or nothing was learnt there
 
 
 def future_moves(game: Game, replay: Replay, index: Array) -> Array:
@@ -117,17 +115,6 @@ def owners_in_the_end(game: Game, replay: Replay, index: Array) -> Array:
         owner = jnp.take_along_axis(owner, jnp.asarray(np.argsort(game.to_mover_frame, axis=1))[mover[:, 0]], axis=1)
     seats = jnp.where(owner < n, (owner - mover) % n, n)
     return jnp.where(rows.resigned[end, lane][:, None] | (owner < 0), -1, seats).astype(jnp.int8)
-
-
-def following(replay: Replay, index: Array) -> tuple[Array, Array]:
-    """Legal codes int32[M, K] and policy float32[M, K] of the rows behind `index`, each in the frame of its own mover;
-    the policy is 0 where the game had ended."""
-    length, lanes = replay.known.shape
-    t, lane = index // lanes, index % lanes
-    after = (t + 1) % length
-    goes_on = ~replay.rows.done[t, lane] & ~replay.rows.resigned[after, lane]
-    policy = jnp.where(goes_on[:, None], replay.rows.policy[after, lane].astype(jnp.float32), 0.0)
-    return replay.rows.actions[after, lane].astype(jnp.int32), policy
 
 
 class Turns:
@@ -182,9 +169,6 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     if config.future_weight:
         known = future_moves if replay.rows.owners is None else owners_in_the_end
         batch = batch._replace(future=turns.of_actions(known(game, replay, index)))
-    if config.reply_weight:
-        codes, policy = following(replay, index)
-        batch = batch._replace(reply_actions=turns.codes(codes), reply=policy)
     return batch
 
 

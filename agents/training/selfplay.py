@@ -152,39 +152,32 @@ def start_lanes(game: Game, key: Array, config: Config) -> Lanes:
     return lanes._replace(opening=lanes.plies.astype(jnp.int16), doubtful=places.doubtful, misjudged=places.misjudged)
 
 
-def make_selfplay(game: Game, search: Search, config: Config, fast: Search | None = None):
+def make_selfplay(game: Game, search: Search, config: Config):
     """Self-play of T plies as one pure function.
 
     Args:
         game: rules.
         search: from `make_search`.
         config: its options.
-        fast: a cheaper search for the plies that `full` leaves out; its policies are not learnt.
 
     Returns:
-        `play(weights, key, lanes, full, gives_up) -> (lanes, Row[T, B], Ended[T, B])`; `full` bool[T] says which plies
-        get the full search, all of them together because lanes are in step; `gives_up` bool[] whether games are given
-        up at all; `key` is one, or one for each lane (agents/runtime/keys.py).
+        `play(weights, key, lanes, may_resign) -> (lanes, Row[T, B], Ended[T, B])`; `may_resign` bool[]; `key` is one key,
+        or one for each lane (agents/runtime/keys.py).
     """
-    if config.resign < 1 and game.num_players != 2:
-        raise ValueError(f"--resign={config.resign}: giving up is for two players; {game.name} has {game.num_players}")
+    threshold = config.resign_threshold
+    if threshold > -1 and game.num_players != 2:
+        raise ValueError(
+            f"--resign_threshold={threshold}: expected a game for two players, {game.name} has {game.num_players}"
+        )
 
-    def think(weights, key, lanes: Lanes, full: Array) -> SearchResult:
-        if fast is None:
-            return search(weights, key, lanes.states, lanes.plies)
-        look = lambda search: lambda: search(weights, key, lanes.states, lanes.plies)
-        found = jax.lax.cond(full, look(search), look(fast))
-        return found._replace(policy=jnp.where(full, found.policy, 0.0))
-
-    def ply(weights, gives_up, lanes: Lanes, now: tuple[Array, Array]) -> tuple[Lanes, tuple[Row, Ended]]:
-        key, full = now
+    def ply(weights, may_resign, lanes: Lanes, key: Array) -> tuple[Lanes, tuple[Row, Ended]]:
         search_key, restart_key = keys.split(key)
         states = lanes.states
-        found = think(weights, search_key, lanes, full)
+        found = search(weights, search_key, states, lanes.plies)
         slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
         player = jax.vmap(game.player)(states)
         moved = jax.vmap(game.move)(states, found.action)
-        resigned = (found.value < -config.resign) & ~lanes.played_out & (config.resign < 1) & gives_up
+        resigned = (found.value < threshold) & ~lanes.played_out & (threshold > -1) & may_resign
         lost = jnp.where(player[:, None] == jnp.arange(game.num_players), -1.0, 1.0)
         done = resigned | jax.vmap(game.over)(moved)
         row = Row(
@@ -207,10 +200,9 @@ def make_selfplay(game: Game, search: Search, config: Config, fast: Search | Non
         ended = ended_games(lanes, row)
         return restart(game, restart_key, lanes, done, config), (row, ended)
 
-    def play(weights: Any, key: Array, lanes: Lanes, full: Array, gives_up: Array | bool = True):
+    def play(weights: Any, key: Array, lanes: Lanes, may_resign: Array | bool = True):
         of_plies = keys.split(key, config.plies_per_iteration)
-        one = lambda lanes, now: ply(weights, gives_up, lanes, now)
-        lanes, (rows, ended) = jax.lax.scan(one, lanes, (of_plies, full))
+        lanes, (rows, ended) = jax.lax.scan(lambda lanes, key: ply(weights, may_resign, lanes, key), lanes, of_plies)
         return lanes, rows, ended
 
     return play

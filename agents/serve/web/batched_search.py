@@ -75,7 +75,7 @@ def make_engine(game: Game, spec: str, step: int) -> Engine:
     if config.env != game.name:
         raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
     net, weights = make_network(game, config), models.load(path, config)
-    config = for_play(dataclasses.replace(config, search_loop="ours"), game, step)
+    config = for_play(dataclasses.replace(config, search_loop="native"), game, step)
     return _engine(game, spec, path, make_tree_policy(game, net, config), weights, step)
 
 
