@@ -294,15 +294,16 @@ RECIPES: dict[str, dict[str, Any]] = {
     "alphazero": {
         "search": "puct", "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_fraction": 0.25,
         "temperature_plies": 30, "leaf_symmetry": "random", "random_opening_plies": 0, "resign_threshold": -1.0,
-        "optimiser": "adamw", "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False, "slides": False,
-        "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
+        "optimiser": "adamw", "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False,
+        "slides": False, "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
         "weight_decay": 1e-4, "rating_games": 400, "rating_positions": 2_048_000,
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
         "search": "puct", "c_puct": 1.0, "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_alpha": 0.3,
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25,
-        "random_opening_plies": 0, "resign_threshold": -1.0, "optimiser": "adamw", "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
+        "random_opening_plies": 0, "resign_threshold": -1.0, "optimiser": "adamw",
+        "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
         "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
         "gate": True, "gate_share": 0.6, "gate_decided": True, "weight_decay": 1e-4,
         "rating_games": 20, "rating_positions": 160_000,

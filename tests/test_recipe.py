@@ -274,7 +274,7 @@ def test_recipes_are_those_of_the_articles():
     assert (theirs.blocks, theirs.num_simulations, theirs.c_puct, theirs.batch_size) == (4, 25, 1.0, 32)
     assert (theirs.gate, theirs.gate_share, theirs.gate_decided) == (True, 0.6, True)
     assert "history=5" in theirs.env and "max_plies=250" in theirs.env
-    with pytest.raises(ValueError, match="unknown recipe 'best'; known: ours, alphazero"):
+    with pytest.raises(ValueError, match="unknown recipe 'best'; known: default, alphazero"):
         preset(GAME, "cpu", "best")
     assert all(preset(GAME, "cpu", name).recipe == name for name in RECIPES)
 

@@ -112,8 +112,8 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
 
 
 def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple[Any, Array, Array, Array, Array]:
-    """Draws decided positions of a graph as the first five fields of `ProofTargets`, with leading axis [count]. Positions
-    with few moves are drawn as often as the rarer ones with many.
+    """Draws decided positions of a graph as the first five fields of `ProofTargets`, with leading axis [count].
+    Positions with few moves are drawn as often as the rarer ones with many.
 
     `seat` was asked about, whether he wins. Where he does not and draws are possible it is not known which it is.
     """

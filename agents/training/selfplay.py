@@ -161,8 +161,8 @@ def make_selfplay(game: Game, search: Search, config: Config):
         config: its options.
 
     Returns:
-        `play(weights, key, lanes, may_resign) -> (lanes, Row[T, B], Ended[T, B])`; `may_resign` bool[]; `key` is one key,
-        or one for each lane (agents/runtime/keys.py).
+        `play(weights, key, lanes, may_resign) -> (lanes, Row[T, B], Ended[T, B])`; `may_resign` bool[]; `key` is one
+        key, or one for each lane (agents/runtime/keys.py).
     """
     threshold = config.resign_threshold
     if threshold > -1 and game.num_players != 2:
