@@ -32,7 +32,7 @@ from agents.config import Config, preset
 from agents.network.network import make_network
 from agents.run import diagnosis, loop, preflight
 from agents.run.options import training
-from agents.run.resume import load_run, save, stored
+from agents.run.resume import load_run, save, snapshot, stored
 from agents.runtime import mesh, processes
 from agents.search import tree as tree_search
 from agents.storage import checkpoint, jsonl
@@ -98,7 +98,7 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path, monkeypatch):
     saver = checkpoint.Saver(tmp_path, SMALL, print)
     complete = saver._complete
     monkeypatch.setattr(saver, "_complete", lambda *arguments: go_on.wait(900) and complete(*arguments))
-    assert saver.start(run, minutes=1.0)
+    assert saver.start(snapshot(run), minutes=1.0)
     for _ in range(3):
         run, _ = iterate(run, 0.0)
     jax.block_until_ready(run)
@@ -143,7 +143,7 @@ def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeyp
         [[[True], [True]], [[True], [False]]]
     )  # of both: whether the last save has ended, whether there is room
     monkeypatch.setattr(processes, "gathered", lambda *numbers: np.array(next(answers)))
-    assert saver.start(parts[0](), minutes=1.0)
+    assert saver.start(snapshot(parts[0]()), minutes=1.0)
     assert saver.poll()
     assert saver.saved is None
     assert "could not be saved: another process has no room for it" in said[-1]
@@ -163,13 +163,13 @@ def test_one_save_at_a_time(parts, tmp_path, monkeypatch):
     saver = checkpoint.Saver(tmp_path, SMALL, said.append)
     complete = saver._complete
     monkeypatch.setattr(saver, "_complete", lambda *arguments: go_on.wait(900) and complete(*arguments))
-    assert saver.start(first)
+    assert saver.start(snapshot(first))
     second, _ = iterate(first, 0.0)
-    assert not saver.start(second)
-    assert not saver.start(second)
+    assert not saver.start(snapshot(second))
+    assert not saver.start(snapshot(second))
     assert said == ["the checkpoint before is still being written; the next one waits for it"]
     go_on.set()
-    saver.finish(second)
+    saver.finish(snapshot(second))
     assert [p.name for p in checkpoint.numbered(tmp_path / "resume")] == ["0", "1"]
 
 
@@ -181,18 +181,18 @@ def test_a_save_that_fails_leaves_the_ones_before(saved, parts):
         run, _ = iterate(run, 0.0)
     (saved / "resume").rename(saved / "elsewhere")
     (saved / "resume").write_text("a file where a folder should be")
-    assert saver.start(run)
+    assert saver.start(snapshot(run))
     saver.wait()
     assert saver.saved == 1
     assert len(said) == 1 and said[0].startswith("warning: iteration 2 could not be saved: ")
     assert said[0].endswith(f"the last intact checkpoint is {saved}/resume/1")
     with pytest.raises(checkpoint.CheckpointError, match="iteration 2 could not be saved: .*resume/1$"):
-        saver.finish(run)
+        saver.finish(snapshot(run))
     (saved / "resume").unlink()
     (saved / "elsewhere").rename(saved / "resume")
     assert checkpoint.find(saved, "resume") == saved / "resume/1"
     again = checkpoint.Saver(saved, SMALL, said.append, 1)
-    again.finish(run)
+    again.finish(snapshot(run))
     assert [p.name for p in checkpoint.numbered(saved / "resume")] == ["1", "2"]
 
 
