@@ -1,6 +1,6 @@
 """The same work on one, two and eight devices, as a program of its own: a process cannot change how many it has.
 
-python tests/on_devices.py FOLDER    prints one line of JSON, which tests/test_devices.py looks at
+python tests/integration/on_devices.py FOLDER    prints one line of JSON for test_devices.py
 """
 
 from __future__ import annotations

@@ -13,16 +13,15 @@ import time
 
 import pytest
 
-from agents.run.options import training
 from agents.storage import checkpoint
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(scope="module")
 def on_devices(tmp_path_factory):
-    command = [sys.executable, str(ROOT / "tests" / "on_devices.py"), str(tmp_path_factory.mktemp("run"))]
+    command = [sys.executable, str(ROOT / "tests/integration/on_devices.py"), str(tmp_path_factory.mktemp("run"))]
     ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, ended.stderr[-3000:]
     return json.loads(ended.stdout)
@@ -117,21 +116,3 @@ def test_two_processes_train_together_and_one_is_lost(tmp_path):
     assert rating["taken"] == goal  # matches, one after every iteration, on whose result both agree
     told = [said(tmp_path / f"stdout.{process}") for process in range(2)]
     assert [len(lines) for lines in told] == [3, 0]
-
-
-BAD = {
-    "half of it": (["--coordinator=127.0.0.1:1"], "want auto, or HOST:PORT with --num_processes and --process_id"),
-    "no port": (["--coordinator=there", "--num_processes=2", "--process_id=0"], "want auto, or HOST:PORT"),
-    "one too many": (["--coordinator=a:1", "--num_processes=2", "--process_id=2"], "must be from 0 to 1"),
-    "no coordinator": (["--num_processes=2", "--process_id=1"], "need --coordinator=HOST:PORT"),
-    "both ways": (["--coordinator=auto", "--num_processes=2"], "leave them out"),
-    "no number": (["--coordinator=a:1", "--num_processes=two"], "must be whole numbers, not two"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_processes_that_cannot_meet_are_told_why(case):
-    """Before any of them waits for another."""
-    options, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        training(options)

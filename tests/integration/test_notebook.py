@@ -12,7 +12,7 @@ import nbclient
 import nbformat
 import pytest
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 TINY = "--num_envs=16 --num_simulations=2 --channels=8 --blocks=1 --no_slides --batch_size=32"
 
 

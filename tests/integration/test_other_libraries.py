@@ -17,8 +17,8 @@ import pgx
 import pgx.go
 import pyspiel
 import pytest
-from test_gomoku import rows_through
-from test_random_options import sending_two
+from plain_go import sending_two
+from plain_stones import rows_through
 
 import envs
 

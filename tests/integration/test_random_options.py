@@ -1,14 +1,12 @@
 """Every game under options drawn at random: played inside one compiled scan, followed by plain programs of the rules.
 
-The plain programs are those of the games' own tests, which try fixed options only. Tic-tac-toe and Othello have no
+The games' own tests compare with the same plain programs, under fixed options only. Tic-tac-toe and Othello have no
 options. What holds for any game (forfeits, symmetries, records) is checked in test_conformance.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-import inspect
 from typing import Any, NamedTuple
 
 import hypothesis
@@ -16,13 +14,11 @@ import hypothesis.strategies as st
 import jax
 import jax.numpy as jnp
 import numpy as np
+import plain_evopawness
 import pytest
-import test_evopawness as plain_evopawness
-from test_connect_four import has_row
-from test_foq import slides
-from test_go import PlainGo
-from test_gomoku import rows_through
-from test_hex import joins
+from plain_foq import slides
+from plain_go import PlainGo, sending_two
+from plain_stones import has_row, joins, rows_through
 
 import envs
 from envs import evopawness
@@ -216,18 +212,6 @@ class Go(PlainGo):
         boards = np.array(boards[: -self.history - 1 : -1]) * self.turn
         planes = [*(boards == 1), *(boards == -1), np.full(self.size**2, self.turn == 1)]
         return np.stack(planes, -1).reshape(self.size, self.size, -1)
-
-
-def sending_two(size: int) -> tuple[int, ...]:
-    """Black sends two stones into the corner, White takes them with one, Black takes that one back by the last move.
-
-    . X . X .        after six moves, and again after nine; as two stones were taken, the point is no ko
-    O O X . .
-    . . . . .
-    . O . . .
-    """
-    moves = [(1, 2), (1, 1), (0, 3), (1, 0), (0, 1), (3, 1), (0, 0), (0, 2), (0, 1)]
-    return tuple(row * size + col for row, col in moves)
 
 
 @settings(max_examples=5)
@@ -440,60 +424,3 @@ def test_evopawness(max_plies, history, seed):
             for back in range(1, history):  # each block as if it were the last but one
                 pair = [record, records[t - back]] if back <= t else [record]
                 np.testing.assert_array_equal(planes[back], plain_evopawness.planes_of(pair)[28:56])
-
-
-# Options out of range
-
-OUTSIDE = {  # for each option its range while the others stay as they are, and what a refusal says; words have no range
-    "connect_four": {
-        "rows": (1, 26, "rows .*not {} x 7"),
-        "cols": (1, 26, "columns, not 6 x {}"),
-        "connect": (2, 7, "connect={} "),
-    },
-    "evopawness": {"max_plies": (1, 30_000, "max_plies .*not {}$"), "history": (1, 16, "history .*not {}$")},
-    "foq": {"rows": (2, 26, "{} x 9"), "cols": (2, 26, "8 x {}"), "planes": "planes '{}'"},
-    "foq_multi": {
-        "rows": (2, 26, "{} x 9"),
-        "cols": (2, 26, "8 x {}"),
-        "players": (2, 4, "players .*not {}$"),
-        "planes": "planes '{}'",
-    },
-    "foq_single": {"rows": (2, 26, "{} x 8"), "cols": (2, 26, "8 x {}"), "planes": "planes '{}'"},
-    "go": {
-        "size": (5, 19, "lines, not {}$"),
-        "komi": "option 'komi' .*'{}'",
-        "ko": "ko rule '{}'",
-        "history": (1, 100, "history .*not {}$"),
-    },
-    "gomoku": {"size": (5, 26, "size={} "), "exact": "option 'exact' .*'{}'"},
-    "hex": {"size": (2, 26, "size={} "), "swap": "option 'swap' .*'{}'"},
-    "othello": {},
-    "sum_to_100": {"target": (10, 10_000, "target={0} |target, {0}$"), "largest": (1, 100, "largest={} ")},
-    "tictactoe": {},
-}
-WORDS = st.text("abxyz", min_size=1)
-
-
-def test_every_option_of_every_game_is_tried():
-    options = {name: inspect.signature(importlib.import_module(f"envs.{name}").make).parameters for name in envs.list()}
-    assert {name: set(tried) for name, tried in OUTSIDE.items()} == {name: set(has) for name, has in options.items()}
-
-
-@settings(max_examples=150)
-@hypothesis.given(
-    st.sampled_from([(name, option) for name, tried in OUTSIDE.items() for option in tried]),
-    st.integers(1, 30) | st.integers(1, 10**12),
-    st.booleans(),
-    WORDS,
-)
-def test_options_out_of_range_are_refused(case, beyond, above, word):
-    name, option = case
-    values, said = [word], OUTSIDE[name][option]
-    if not isinstance(said, str):
-        low, high, said = said
-        values = [low - 1, high + 1, high + beyond if above else low - beyond]
-        with pytest.raises(ValueError, match=f"option '{option}' of game '{name}': '{word}' is not of type int"):
-            envs.make(f"{name}:{option}={word}")
-    for value in values:
-        with pytest.raises(ValueError, match=said.format(value)):
-            envs.make(f"{name}:{option}={value}")

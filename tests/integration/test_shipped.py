@@ -13,7 +13,7 @@ from agents.arena import match, solved_positions
 from agents.players.players import game_of, make_player
 from agents.storage import weights as models
 
-ROOT = pathlib.Path(__file__).parents[1]
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Golden trees: searches of mctx, written down by the paths to their nodes.
 
-python tests/golden_trees.py
+python tests/oracles/golden_trees.py
 
-writes tests/golden/trees.jsonl anew, which tests/test_search_forms.py compares with the trees of our own loop.
+writes tests/golden/trees.jsonl anew, which tests/unit/test_search_forms.py compares with the trees of our own loop.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2]))
 
 from toys import noisy_network, stack
 
@@ -31,7 +31,7 @@ from agents.search import selection
 from agents.search.mctx_reference import make_recurrent
 from envs.game import Game
 
-FILE = pathlib.Path(__file__).parent / "golden" / "trees.jsonl"
+FILE = pathlib.Path(__file__).parents[1] / "golden" / "trees.jsonl"
 SPEC, SIMULATIONS = "foq:rows=6,cols=6", 20
 STARTS = [[], [2], [2, 33]]
 

@@ -1,9 +1,9 @@
 """Golden playthroughs: one game as text for each of `NAMES`, with all that its record answers along the way.
 
-python tests/playthroughs.py
+python tests/rules/playthroughs.py
 
 writes tests/golden/playthroughs/ anew. Run it after a change that is meant to alter what a game answers, and read the
-difference before it is committed: tests/test_playthroughs.py makes the same texts and compares.
+difference before it is committed: tests/rules/test_playthroughs.py makes the same texts and compares.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before the first import of jax
 import jax
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import envs
 from envs.game import Game
 
-FOLDER = Path(__file__).parent / "golden" / "playthroughs"
-COMMAND = "python tests/playthroughs.py"
+FOLDER = Path(__file__).parents[1] / "golden" / "playthroughs"
+COMMAND = "python tests/rules/playthroughs.py"
 
 NAMES = [
     *envs.list(),
@@ -132,9 +132,9 @@ def header(p: Playthrough) -> str:
     turned = digest(*(symmetry.actions for symmetry in game.symmetries))
     about = f"""\
         Playthrough of {p.name}: {p.last} random moves, seed {p.seed}, with what the game's record answers at every ply.
-        Written by `{COMMAND}`, compared by tests/test_playthroughs.py. Whole positions stand at plies {plies}; any
-        other ply has one line, with a digest of its legal mask and its observation. A digest is a CRC-32, in a record
-        it stands for a long value."""
+        Written by `{COMMAND}`, compared by tests/rules/test_playthroughs.py. Whole positions stand at plies {plies};
+        any other ply has one line, with a digest of its legal mask and its observation. A digest is a CRC-32, in a
+        record it stands for a long value."""
     return f"""\
 {wrap("", textwrap.dedent(about))}
 

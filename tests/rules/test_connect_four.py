@@ -10,22 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_stones import has_row
 
 import envs
 from envs import connect_four
 from envs.connect_four import Rules
-
-
-def has_row(board: np.ndarray, colour: int, length: int) -> bool:
-    """Plain search: `length` stones of one colour in a row."""
-    rows, cols = board.shape
-    for r, c in np.ndindex(rows, cols):
-        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-            line = [(r + down * i, c + right * i) for i in range(length)]
-            if all(0 <= a < rows and 0 <= b < cols and board[a, b] == colour for a, b in line):
-                return True
-    return False
-
 
 # Counted move sequences
 
@@ -124,57 +113,13 @@ def test_solved_positions_load_from_their_moves(solved):
 
 # Other sizes, against the plain search
 
-SIZES = [(6, 7, 4), (4, 5, 3), (9, 3, 5), (5, 12, 4), (1, 8, 4), (26, 2, 6), (2, 2, 2)]
 
-
-@functools.cache
-def playout(rows: int, cols: int, connect: int):
-    """Compiled (key) -> stones uint32 pairs, results and boards of one random game with moves that may be illegal."""
-    rules = Rules(rows, cols, connect)
-
-    def play(key):
-        def ply(s, key):
-            action = jax.random.randint(key, (), 0, cols)
-            action = jnp.where(rules.mask(s).any() & ~rules.mask(s)[action], rules.mask(s).argmax(), action)
-            facts = rules.board(s), rules.over(s), rules.rewards(s), rules.mask(s), rules.observe(s), action
-            return rules.step(s, action), facts
-
-        return jax.lax.scan(ply, rules.init(), jax.random.split(key, rows * cols + 1))[1]
-
-    return jax.jit(jax.vmap(play))
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_random_games_follow_the_plain_rules(size):
-    rows, cols, connect = size
-    facts = jax.device_get(playout(*size)(jax.random.split(jax.random.key(3), 6)))
-    results = set()
-    for boards, over, rewards, legal, planes, actions in zip(*facts, strict=True):
-        board, turn = np.zeros((rows, cols), int), 1
-        for ply in range(rows * cols + 1):
-            won = has_row(board, -turn, connect)
-            np.testing.assert_array_equal(boards[ply], board)
-            assert over[ply] == (won or board.all())
-            assert rewards[ply].tolist() == ([-turn, turn] if won else [0, 0])
-            assert legal[ply].tolist() == [not over[ply] and cell == 0 for cell in board[0]]
-            np.testing.assert_array_equal(planes[ply], np.stack([board == turn, board == -turn], -1))
-            if over[ply]:
-                results.add(int(won) * -turn)
-                np.testing.assert_array_equal(boards[ply:], np.broadcast_to(board, boards[ply:].shape))
-                break
-            c = actions[ply]
-            board[np.flatnonzero(board[:, c] == 0)[-1], c] = turn
-            turn = -turn
-        else:
-            raise AssertionError("the game has no end")
-    assert results
-
-
-SHAPES = {size: (Rules(*size), jax.jit(Rules(*size).won), jax.jit(Rules(*size).stones)) for size in SIZES[:4]}
+SIZES = [(6, 7, 4), (4, 5, 3), (9, 3, 5), (5, 12, 4)]
+SHAPES = {size: (Rules(*size), jax.jit(Rules(*size).won), jax.jit(Rules(*size).stones)) for size in SIZES}
 
 
 @hypothesis.settings(max_examples=150, deadline=None, derandomize=True, database=None)
-@hypothesis.given(st.sampled_from(SIZES[:4]), st.sampled_from([0.3, 0.5, 0.7]), st.integers(0, 2**32 - 1))
+@hypothesis.given(st.sampled_from(SIZES), st.sampled_from([0.3, 0.5, 0.7]), st.integers(0, 2**32 - 1))
 def test_rows_are_found_wherever_they_lie(size, density, seed):
     rules, won, stones = SHAPES[size]
     board = np.random.default_rng(seed).random(size[:2]) < density

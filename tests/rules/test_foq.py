@@ -8,27 +8,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_foq import random_game, slides, squares
 
 import envs
 from envs import foq
-
-# A plain program for the one thing that all rules rest on.
-
-DIRECTIONS = [(-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1)]
-
-
-def slides(ripped: np.ndarray, square: int) -> dict[int, list[int]]:
-    """For each square that a queen can slide to, the squares that it enters."""
-    rows, cols = ripped.shape
-    found = {}
-    for down, right in DIRECTIONS:
-        row, col = square // cols + down, square % cols + right
-        path: list[int] = []
-        while 0 <= row < rows and 0 <= col < cols and not ripped[row, col]:
-            path.append(row * cols + col)
-            found[path[-1]] = list(path)
-            row, col = row + down, col + right
-    return found
 
 
 def position(picture: str, to_move: str = "A") -> foq.State:
@@ -169,10 +152,6 @@ def test_impossible_starting_squares_are_refused(starts):
 BOARDS = {(8, 9): 20, (5, 5): 11, (9, 9): 11, (7, 8): 11, (6, 7): 10}
 
 
-def squares(board: np.ndarray) -> list[int]:
-    return np.flatnonzero(board).tolist()
-
-
 @pytest.mark.parametrize("size", BOARDS)
 def test_recorded_games_are_reproduced(golden, size):
     games = [game for game in golden("foq.jsonl.gz") if (game["rows"], game["cols"]) == size]
@@ -258,28 +237,7 @@ def test_move_sequence_counts(expand, size):
         assert len(layers) == len(want) and not layers[-1].legal.any()
 
 
-FIRST_MOVES = {  # board: (winning, losing) first moves under perfect play
-    (3, 3): ([1, 3], []),
-    (3, 5): ([3, 5, 6], [1]),
-    (4, 4): ([], [1, 2, 4, 8]),
-}
-
-
-@pytest.mark.parametrize("size", FIRST_MOVES)
-def test_small_boards_are_won_by_the_known_first_moves(expand, size):
-    layers = expand(foq.mask, foq.step, foq.init(*size), size[0] * size[1])
-    assert not layers[-1].legal.any()
-    wins = np.zeros(len(layers[-1].ways), bool)  # for the player to move, who is stuck in the last layer
-    for above, below in zip(layers[-2:0:-1], layers[:1:-1], strict=True):
-        lost, wins = ~wins, np.zeros(len(above.ways), bool)
-        np.logical_or.at(wins, below.parent, lost[below.child])
-    after_first = ~wins[layers[1].child]
-    winning, losing = FIRST_MOVES[size]
-    assert squares(layers[0].legal[0]) == sorted(winning + losing)
-    assert [a for a, won in zip(squares(layers[0].legal[0]), after_first, strict=True) if won] == winning
-
-
-# Slides and observations, against the plain program above
+# Slides and observations, against the plain program
 
 SIZES = [(2, 4), (4, 6), (5, 5), (8, 9)]
 reach, rip = jax.jit(foq.reach), jax.jit(foq.rip)
@@ -308,23 +266,6 @@ def test_reach_and_rip_equal_a_walk_along_rays(board):
     for target in sorted(paths)[:4]:
         torn = np.asarray(rip(ripped, square, target))
         assert squares(torn) == sorted({*squares(ripped), *paths[target]})
-
-
-def random_game(spec: str, seed: int):
-    """Numpy states of one random game, the last one finished, and what is observed in each."""
-    game = envs.make(spec)
-
-    @jax.jit
-    def play(key):
-        def ply(s, key):
-            action = jax.random.categorical(key, jnp.where(game.mask(s), 0.0, -jnp.inf))
-            return game.step(s, action), (s, game.observe(s), game.over(s))
-
-        return jax.lax.scan(ply, game.init(), jax.random.split(key, game.max_plies + 1))[1]
-
-    states, planes, over = jax.device_get(play(jax.random.key(seed)))
-    plies = int(over.argmax()) + 1
-    return jax.tree.map(lambda x: x[:plies], (getattr(states, "now", states), planes))
 
 
 def reached_by_both(s: foq.State, t: int) -> tuple[set[int], set[int]]:

@@ -2,101 +2,14 @@
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_go import PlainGo
 
 import envs
 from envs import go
-
-# A plain program of the rules: a board is a tuple of 1 black, -1 white, 0 empty.
-
-
-def around(point: int, size: int) -> list[int]:
-    row, col = divmod(point, size)
-    sides = [(row - 1, col), (row + 1, col), (row, col - 1), (row, col + 1)]
-    return [r * size + c for r, c in sides if 0 <= r < size and 0 <= c < size]
-
-
-class PlainGo:
-    """One game; `superko` forbids all earlier boards, else only the one before the opponent's last play."""
-
-    def __init__(self, size: int, superko: bool):
-        self.size, self.superko = size, superko
-        self.near = [around(p, size) for p in range(size * size)]
-        self.turn, self.passes = 1, 0
-        self.boards = [(0,) * (size * size)]  # the boards of the game, the present one last
-        self.moves: list[int] = []
-
-    @property
-    def board(self) -> tuple[int, ...]:
-        return self.boards[-1]
-
-    def region(self, board, point: int) -> tuple[list[int], set[int]]:
-        """Points of one kind joined to `point`, and what lies beside them."""
-        inside, beside = [point], set()
-        for p in inside:
-            for q in self.near[p]:
-                if board[q] != board[point]:
-                    beside.add(q)
-                elif q not in inside:
-                    inside.append(q)
-        return inside, beside
-
-    def liberties(self, board, point: int) -> set[int]:
-        return {q for q in self.region(board, point)[1] if board[q] == 0}
-
-    def after(self, point: int) -> tuple[int, ...] | None:
-        """The board after a play; None if the point is taken or the play is suicide."""
-        if self.board[point]:
-            return None
-        board = list(self.board)
-        board[point] = self.turn
-        for q in self.near[point]:
-            if board[q] == -self.turn and not self.liberties(board, q):
-                for dead in self.region(board, q)[0]:
-                    board[dead] = 0
-        return tuple(board) if self.liberties(board, point) else None
-
-    def repeats(self, board) -> bool:
-        if self.superko:
-            return board in self.boards
-        was_play = bool(self.moves) and self.moves[-1] != self.size**2
-        return was_play and board == self.boards[-2]
-
-    def over(self) -> bool:
-        return self.passes == 2 or len(self.moves) == 2 * self.size**2
-
-    def legal(self) -> list[int]:
-        if self.over():
-            return []
-        boards = ((p, self.after(p)) for p in range(self.size**2))
-        return [p for p, board in boards if board and not self.repeats(board)] + [self.size**2]
-
-    def play(self, move: int):
-        is_pass = move == self.size**2
-        board = self.board if is_pass else self.after(move)
-        assert board is not None
-        self.boards.append(board)
-        self.passes = self.passes + 1 if is_pass else 0
-        self.moves.append(move)
-        self.turn = -self.turn
-
-    def owners(self) -> list[int]:
-        """0 Black, 1 White, 2 nobody."""
-        owners = [{1: 0, -1: 1, 0: 2}[stone] for stone in self.board]
-        for p in range(self.size**2):
-            if self.board[p] == 0:
-                colours = {self.board[q] for q in self.region(self.board, p)[1]}
-                if len(colours) == 1:
-                    owners[p] = 0 if colours == {1} else 1
-        return owners
-
-    def area(self) -> list[int]:
-        return [self.owners().count(player) for player in range(2)]
 
 
 def cells(stones) -> np.ndarray:
@@ -168,81 +81,6 @@ def test_recorded_games_are_reproduced(golden, size, ko, count):
 
 
 # Random games against the plain program
-
-
-@functools.lru_cache
-def random_games(size: int, ko: str, lanes: int):
-    """Numpy arrays [lane, ply] of states, legal moves, moves, areas, owners and rewards, up to the cap; passes are
-    rarer than plays."""
-
-    @jax.jit
-    @jax.vmap
-    def play(key):
-        odds = jnp.append(jnp.zeros(size * size), -2.0)
-
-        def ply(s, key):
-            legal = go.mask(s)
-            action = jax.random.categorical(key, jnp.where(legal, odds, -jnp.inf))
-            return go.step(s, action), (s, legal, action, go.area(s), go.owners(s), go.rewards(s, 0.5))
-
-        return jax.lax.scan(ply, go.init(size, ko), jax.random.split(key, 2 * size * size + 1))[1]
-
-    return jax.device_get(play(jax.random.split(jax.random.key(size), lanes)))
-
-
-@pytest.mark.parametrize(("size", "ko", "lanes"), [(5, "simple", 40), (5, "psk", 40), (8, "psk", 6)])
-def test_random_games_agree_with_a_plain_program(size, ko, lanes):
-    states, legal, actions, areas, owners, rewards = random_games(size, ko, lanes)
-    boards, atari = cells(states.stones), go_rows(states.atari)
-    retakes = superkos = finished = 0
-    for lane in range(lanes):
-        plain = PlainGo(size, ko == "psk")
-        for t in range(2 * size * size + 1):
-            assert boards[lane, t].tolist() == list(plain.board)
-            want = plain.legal()
-            assert points(legal[lane, t]) == want
-            assert areas[lane, t].tolist() == plain.area()
-            retakes += states.ko[lane, t] >= 0
-            if t % 4 == 0:
-                check_chains(plain, states.chain[lane, t].ravel(), atari[lane, t])
-            if plain.over():
-                black, white = plain.area()
-                assert owners[lane, t].tolist() == [*plain.owners(), 2]
-                assert rewards[lane, t].tolist() == ([1, -1] if black - white > 0.5 else [-1, 1])
-                finished += 1
-                break
-            assert not rewards[lane, t].any()
-            assert (owners[lane, t] == 2).all()
-            if ko == "psk":
-                simple = PlainGo(size, superko=False)
-                simple.boards, simple.moves, simple.turn = plain.boards, plain.moves, plain.turn
-                superkos += len(simple.legal()) - len(want)
-            plain.play(int(actions[lane, t]))
-    assert finished == lanes and retakes > 0
-    assert ko == "simple" or size > 5 or superkos > 0  # there were points that only superko forbids
-
-
-def go_rows(rows) -> np.ndarray:
-    """bool[..., n * n] of rows of bits."""
-    bits = np.asarray(rows)[..., None] >> np.arange(rows.shape[-1], dtype=np.uint32) & 1
-    return bits.reshape(*rows.shape[:-1], -1) == 1
-
-
-def check_chains(plain: PlainGo, chain: np.ndarray, atari: np.ndarray):
-    for p, cell in enumerate(plain.board):
-        stones = plain.region(plain.board, p)[0] if cell else [plain.size**2]
-        assert chain[p] == min(stones)
-        assert atari[p] == (cell != 0 and len(plain.liberties(plain.board, p)) == 1)
-
-
-@pytest.mark.parametrize("ko", ["simple", "psk"])
-def test_records_of_random_games_come_back(ko):
-    states = random_games(5, ko, 40)[0]
-    game = envs.make(f"go:size=5,ko={ko},history=1")
-    for lane, t in [(0, 0), (1, 9), (2, 23), (3, 37), (4, 50), (5, 50)]:
-        s = jax.tree.map(lambda x: x[lane, t], states)
-        back = game.from_record(game.to_record(s))
-        assert jax.tree.all(jax.tree.map(lambda x, y: x.dtype == y.dtype and np.array_equal(x, y), back, s))
 
 
 def test_move_sequence_counts(expand):

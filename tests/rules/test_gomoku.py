@@ -10,22 +10,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from plain_stones import rows_through
 
 import envs
 from envs.gomoku import Rules
-
-
-def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
-    """Plain count: lengths of the four rows through a stone."""
-    lengths = []
-    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-        length = 1
-        for sign in (1, -1):
-            a, b = r + sign * down, c + sign * right
-            while 0 <= a < len(board) and 0 <= b < len(board) and board[a, b] == board[r, c]:
-                length, a, b = length + 1, a + sign * down, b + sign * right
-        lengths.append(length)
-    return lengths
 
 
 @functools.cache

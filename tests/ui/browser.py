@@ -1,4 +1,4 @@
-"""Real headless Chromium on a real server, for tests/test_browser.py and tests/screenshots.py."""
+"""Real headless Chromium on a real server, for test_browser.py and screenshots.py beside it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHROMIUM, DRIVER = "/usr/bin/chromium", "/usr/bin/chromedriver"
 WAIT = 120  # seconds; a machine that is busy compiles slowly
 

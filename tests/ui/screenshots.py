@@ -1,4 +1,4 @@
-"""Pictures of the page in docs/pictures/: python tests/screenshots.py [NAME...]
+"""Pictures of the page in docs/pictures/: python tests/ui/screenshots.py [NAME...]
 
 Plays a few moves of every game in real Chromium, with the analysis on in some, in light and dark, and once on a phone.
 """

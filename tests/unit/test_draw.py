@@ -3,13 +3,8 @@
 import io
 import itertools
 import json
-import os
-import re
-import shlex
-import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,8 +12,6 @@ from PIL import Image, ImageSequence
 
 import envs
 from envs import draw, saved
-
-ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture
@@ -116,17 +109,6 @@ def test_the_same_seed_draws_the_same_game(call, tmp_path):
     assert a == b != c
 
 
-def test_captions_say_the_last_move(tmp_path):
-    arguments = ["foq", "--moves=d5 f4", "--caption", "--out=new/foq.svg"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "envs.draw", *arguments]
-    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=200)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    text = (tmp_path / "new/foq.svg").read_text()
-    assert "Flight of Queen, White to move · move 2: f4" in text
-    ElementTree.fromstring(text)
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -186,26 +168,3 @@ def test_games_come_back_from_their_files(name):
     again, same = saved.replay(game, first, names)
     assert same == actions
     assert game.to_record(again[-1]) == game.to_record(states[-1])
-
-
-def drawn_in(path):
-    """The arguments of every picture that a document or script draws; of a script's own `draw` the second word is the
-    name of the file."""
-    lines = re.findall(r"^(python -m envs\.draw|draw) (\S.*)$", (ROOT / path).read_text(), re.MULTILINE)
-    for program, words in ((program, shlex.split(line)) for program, line in lines):
-        yield [words[0], f"--out=docs/pictures/games/{words[1]}", *words[2:]] if program == "draw" else words
-
-
-@pytest.mark.parametrize("path", ["docs/playing.md", "docs/pictures/games.sh"])
-def test_pictures_of_the_documents_can_be_drawn(path, call, tmp_path):
-    game = envs.make("tictactoe")
-    (tmp_path / "game.json").write_text(saved.to_file(game, *saved.replay(game, game.init(), ["b2"])))
-    lines = list(drawn_in(path))
-    assert len(lines) >= 3
-    for number, words in enumerate(lines):
-        name = next(word for word in words if word.startswith("--out="))
-        words = [f"--out={number}.svg" if word == name else word for word in words]  # its pixels are tested above
-        call(*words)
-        ElementTree.parse(tmp_path / f"{number}.svg")
-        if path.endswith(".sh"):
-            assert (ROOT / name.removeprefix("--out=")).exists()

@@ -12,7 +12,7 @@ from agents.config import preset
 from agents.network.network import Heads, Network, make_network
 from agents.runtime import mesh
 from agents.search.greedy import value_greedy
-from agents.training import iteration, value_regression
+from agents.training import value_regression
 from agents.training.value_regression import discounted, make_games
 
 GAME = envs.make("tictactoe")
@@ -92,25 +92,3 @@ def test_the_best_successor_is_the_worst_for_who_moves_there():
     many = jax.tree.map(lambda x: jnp.repeat(x[None], 900, axis=0), GAME.init())
     counts = np.bincount(np.asarray(drawn({}, jax.random.key(0), many)), minlength=9)
     assert (np.abs(counts - 100) < 45).all()  # equals are drawn by lot
-
-
-def test_a_generation_fills_the_replay_and_is_learnt():
-    net, devices = make_network(GAME, CONFIG), mesh.make_mesh(4000, 64)
-    assert devices.size == 2
-    run = mesh.laid_out(lambda: value_regression.start_run(GAME, net, CONFIG), value_regression.run_specs, devices)()
-    play = jax.jit(value_regression.make_play(GAME, net, CONFIG, devices))
-    learn = jax.jit(value_regression.make_learn(GAME, net, CONFIG, devices))
-    losses, rows = [], 0.0
-    for _ in range(3):
-        run, played, ended = play(run)
-        run, learnt = learn(run, 0.5)
-        losses.append(float(learnt.validation_loss))
-        rows += float(played.replay_rows)
-        assert int(played.games) == 4000
-        share = float(played.replay_rows / (played.game_length * played.games))
-        assert share == pytest.approx(0.9, abs=0.01)  # a tenth is held out
-        assert ended.moves.shape == (2000, 9) and bool(ended.there.all())
-    assert losses[0] < float(learnt.value_baseline) + 0.1
-    assert int(run.learning.updates) == pytest.approx(5 * rows / 64, rel=0.1)  # five times through each generation
-    assert int(learnt.skipped_updates) == 0 and int(run.iteration) == 3
-    assert isinstance(run, iteration.Run)

@@ -1,33 +1,18 @@
-"""The GTP engine by the letter of the protocol, against GNU Go, and against broken input."""
+"""The GTP engine by the letter of the protocol."""
 
-import contextlib
 import dataclasses
 import io
-import json
-import os
-import pathlib
 import re
-import shutil
-import subprocess
-import sys
 
-import jax
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
+from gtp_dialogue import SPEC, ask, go_name, looked_at, raw, refused, stones
 
 import envs
-from agents.config import Config
-from agents.network.network import make_network
 from agents.serve.gtp.engine import Clock, Engine
 from agents.serve.gtp.protocol import ANALYSES, COMMANDS, respond
 from agents.serve.options import Options
-from agents.storage import weights as models
 
-ROOT = pathlib.Path(__file__).parents[1]
-GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
-SPEC = "go:size=5,komi=24.5"
 NEXT_MOVE = "known for the next move alone: want the colour to move and a depth of 1"
 
 
@@ -46,37 +31,6 @@ def engine(thinking):
     thinking.clock = None
     assert (thinking.size, thinking.komi) == (5, 24.5)
     return thinking
-
-
-def raw(engine, *lines):
-    """All that the engine writes."""
-    out = io.StringIO()
-    for line in lines:
-        respond(engine, line + "\n", out)
-    return out.getvalue()
-
-
-def ask(engine, line):
-    """The answer to a command that succeeds."""
-    said = raw(engine, line)
-    assert said.startswith("="), said
-    assert said.endswith("\n\n")
-    return said[1:].strip()
-
-
-def refused(engine, line):
-    said = raw(engine, line)
-    assert said.startswith("? "), said
-    assert said.endswith("\n\n")
-    return said[2:].strip()
-
-
-def stones(engine, colour):
-    return {go_name(p) for p, cell in enumerate(engine.board()) if cell == colour}
-
-
-def go_name(point):
-    return f"{'ABCDE'[point % 5]}{5 - point // 5}"
 
 
 def test_the_form_of_answers(engine):
@@ -313,13 +267,6 @@ def test_analysis_as_leela_zero_writes_it(engine):
     assert stones(engine, 1) == {played.split()[1]}
 
 
-def looked_at(said):
-    """The infos of the last line of a report: word -> what follows it."""
-    line = [line for line in said.split("\n") if line.startswith("info ")][-1]
-    infos = [part.split(" pv ")[0].split() for part in line.split("info ")[1:]]
-    return [dict(zip(words[::2], words[1::2], strict=True)) for words in infos]
-
-
 def test_analysis_of_some_moves_alone(engine, thinking):
     """The first report of a fresh search; what was restricted does not stay."""
     moves = lambda options: {info["move"] for info in looked_at(raw(engine, f"lz-analyze b 1 {options}"))}
@@ -331,15 +278,6 @@ def test_analysis_of_some_moves_alone(engine, thinking):
     ask(engine, "play b C3")
     assert {info["move"] for info in looked_at(raw(engine, "lz-analyze w 1"))} == everywhere - {"C3"}
     assert raw(engine, "lz-genmove_analyze w allow w E1 1").endswith("play E1\n\n")
-
-
-def test_a_network_looks_at_some_moves_alone():
-    """Black has all the board: of all his moves only the one that is asked about is looked at, won as it may be."""
-    engine = Engine(Options(env=SPEC, ui="gtp", num_simulations=32, seconds=60), envs.make(SPEC))
-    assert engine.mind.network
-    (info,) = looked_at(raw(engine, "lz-genmove_analyze b allow b A1 1"))
-    assert (info["move"], info["prior"]) == ("A1", "10000")
-    assert stones(engine, 1) == {"A1"}
 
 
 def test_least_and_most_moves_of_an_analysis(engine, monkeypatch):
@@ -378,16 +316,6 @@ def test_our_own_count_of_the_clock():
     assert Clock(0, 10, 2).full == (10, 2)
 
 
-def test_a_time_limit_is_kept(engine):
-    import time
-
-    ask(engine, "time_settings 10 0 0")
-    began = time.monotonic()
-    ask(engine, "genmove b")
-    assert time.monotonic() - began < 2 * 10 / 10
-    assert engine.left[0][0] < 10
-
-
 def test_sgf_through_the_protocol(engine, tmp_path):
     for line in ("play b C3", "play w C4", "play w D4", "play b pass"):
         ask(engine, line)
@@ -418,137 +346,6 @@ def test_sgf_through_the_protocol(engine, tmp_path):
     (tmp_path / "broken.sgf").write_bytes(b"\x00(;")
     assert "SGF" in refused(engine, f"loadsgf {tmp_path}/broken.sgf")
     assert engine.now is before
-
-
-class Gnugo:
-    """GNU Go as a referee or an opponent."""
-
-    def __init__(self):
-        assert GNUGO, "GNU Go is missing: apt-get install gnugo"
-        options = "--mode gtp --level 1 --seed 1 --chinese-rules --capture-all-dead --never-resign"
-        command = [GNUGO, *options.split()]
-        self.process = subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def __call__(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-        said = ""
-        while not said.endswith("\n\n"):
-            part = self.process.stdout.readline()
-            assert part, f"GNU Go is gone after {line}"
-            said += part
-        assert said.startswith("="), said
-        return said[1:].strip()
-
-
-@pytest.fixture
-def gnugo():
-    program = Gnugo()
-    yield program
-    with contextlib.suppress(BrokenPipeError):
-        program.process.communicate("quit\n", timeout=10)
-    program.process.kill()
-
-
-@pytest.mark.parametrize("both", [True, False], ids=["gnugo plays both", "we play black"])
-def test_whole_games_with_gnu_go(engine, gnugo, both):
-    """Every move is legal for both, the boards are the same after each of them, and so is the score at the end."""
-    for line in ("boardsize 5", "clear_board", "komi 24.5"):
-        gnugo(line)
-    passes, plies = 0, 0
-    while passes < 2:
-        colour = "bw"[plies % 2]
-        mover, other = (lambda line: ask(engine, line), gnugo) if colour == "b" and not both else (
-            gnugo, lambda line: ask(engine, line)
-        )  # fmt: skip
-        move = mover(f"genmove {colour}")
-        assert move.upper() != "RESIGN"
-        other(f"play {colour} {move}")
-        passes = passes + 1 if move.upper() == "PASS" else 0
-        plies += 1
-        assert plies <= 50
-        for name, cell in (("black", 1), ("white", -1)):
-            assert stones(engine, cell) == set(gnugo(f"list_stones {name}").split()), f"after move {plies}"
-    assert plies >= 10
-    # Both captured what is dead: nothing is left to be judged.
-    assert gnugo("final_status_list dead") == ""
-    assert ask(engine, "final_score") == gnugo("final_score")
-
-
-WORDS = [*COMMANDS, *ANALYSES, "b", "w", "black", "A1", "c3", "E5", "J9", "pass", "resign", "0", "5", "-1", "x" * 300]
-WORDS += ["1e9", "nan", "99999999999999999999", "24.5", "interval", "#", "\t", "\x00", "é", "１", "alive", "."]
-WORDS += ["avoid", "allow", "minmoves", "maxmoves"]
-NEW_PROGRAMS = re.compile(r"^\s*\d*\s*(komi|quit)\b")  # other komis compile another search
-
-
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    st.lists(st.one_of(st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join), st.text(max_size=40)), max_size=8)
-)
-@example(["play b A1", "lz-analyze w", "undo", "genmove b", "final_score"])
-def test_broken_input_is_answered_in_the_protocol(thinking, tmp_path_factory, lines):
-    """Whatever comes, there is exactly one answer to each line that asks something, and the engine plays on."""
-    with contextlib.chdir(tmp_path_factory.mktemp("cwd")):
-        thinking.clear()
-        thinking.clock = None
-        for line in lines:
-            line = line.replace("\n", " ")
-            if NEW_PROGRAMS.match(line) or "/" in line:
-                continue
-            said = raw(thinking, line)
-            words = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line).replace("\t", " ").partition("#")[0].split()
-            assert (said == "") == (not words)
-            if words:
-                number = words[0] if re.fullmatch("[0-9]+", words[0]) else ""
-                assert said.startswith((f"={number}", f"?{number}"))
-                assert said.endswith("\n\n")
-                assert "\n\n" not in said[:-2].rstrip("\n")
-                assert "internal error" not in said
-        assert ask(thinking, "protocol_version") == "2"
-
-
-def test_the_program_itself():
-    """Started as a controller does; it ends with quit and with the end of its input."""
-    command = [sys.executable, ROOT / "play.py", "--ui=gtp", f"--env={SPEC}", "--opponent=uct:16"]
-    spoken = b"1 name\n\xff\xfe\nplay b C3\r\n2 genmove w\n3 quit\n4 name\n"
-    done = subprocess.run(command, input=spoken, capture_output=True, timeout=200, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    answers = done.stdout.decode().split("\n\n")
-    assert answers[:3] == ["=1 ripzero", "? unknown command", "="]
-    assert re.fullmatch(r"=2 ([A-E][1-5]|pass)", answers[3])
-    assert answers[4:] == ["=3", ""]
-
-
-def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
-    game, config = envs.make(SPEC), Config(env=envs.make(SPEC).name, channels=8, blocks=1, num_simulations=2)
-    weights = jax.tree_util.tree_leaves_with_path(make_network(game, config).init(jax.random.key(0)))
-    about = {models.ABOUT: json.dumps({"config": dataclasses.asdict(config)})}
-    arrays = {jax.tree_util.keystr(where): np.asarray(x, np.float16) for where, x in weights}
-    np.savez(tmp_path / models.FILE, **about, **arrays)
-    spec = str(tmp_path)
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent=spec, num_simulations=8), envs.make(SPEC))
-    assert ask(engine, "version").endswith(tmp_path.name)
-    ask(engine, "komi 6.5")
-    assert ask(engine, "genmove b") != "resign"
-    assert engine.mind.game.name == envs.make("go:size=5,komi=6.5").name
-    assert refused(engine, "boardsize 7") == "unacceptable size"
-    assert (engine.size, engine.komi) == (5, 6.5)
-    with pytest.raises(ValueError, match="is a network for go:size=5"):
-        Engine(Options(env="go:size=7", ui="gtp", opponent=spec), envs.make("go:size=7"))
-
-
-def test_each_board_is_played_with_the_network_that_comes_along_for_it():
-    engine = Engine(Options(env="go:size=6", ui="gtp"), envs.make("go:size=6"))
-    assert engine.plays_with == "uct"
-    ask(engine, "boardsize 5")
-    ask(engine, "komi 24.5")
-    assert engine.plays_with.endswith("go_5x5")
-    ask(engine, "boardsize 6")
-    assert engine.plays_with == "uct"
-    stubborn = Engine(Options(env="go:size=6", ui="gtp", opponent="uct:50"), envs.make("go:size=6"))
-    ask(stubborn, "boardsize 5")
-    ask(stubborn, "komi 24.5")
-    assert stubborn.plays_with == "uct"
 
 
 def test_only_go_and_players_that_search():

@@ -136,21 +136,6 @@ def test_owners_by_hand():
     assert seen[0].tolist() == [*nobody, 0, 0, 1, 1]
 
 
-def test_of_othello_the_discs_in_the_end_are_learnt():
-    """After an iteration as long as a game, rows tell who has more discs, as the results do."""
-    game = envs.make("othello")
-    config = dataclasses.replace(SMALL, env=game.name, plies_per_iteration=120, num_simulations=2, future_weight=1.0)
-    net = make_network(game, config)
-    iterate = jax.jit(make_iteration(game, net, config, ONE))
-    run, _ = iterate(mesh.laid_out(lambda: start_run(game, net, config), run_specs, ONE)(), 0.0)
-    index = replay.draw(run.replay, jax.random.key(0), (64,))
-    batch = replay.sample(game, run.replay, index, config)
-    mine, others = ((np.asarray(batch.future) == seat).sum(-1) for seat in range(2))
-    np.testing.assert_array_equal(np.sign(mine - others), np.asarray(batch.value))
-    assert (mine + others > 40).all()
-    assert (np.asarray(batch.future)[:, 64] == 2).all()
-
-
 def test_games_are_given_up_but_for_those_played_out():
     """Every player moves to the first free square and despairs from ply 2 on: the first player then wins at ply 6."""
     game = envs.make("tictactoe")
@@ -215,26 +200,6 @@ def test_rows_of_a_run_hold_the_outcome_of_their_game(parts):
                 assert result[t, lane, 0] == rows.rewards[ends[0], lane, rows.player[t, lane]]
     plies = rows.plies[:length]
     assert ((plies[1:] == plies[:-1] + 1) | ((plies[1:] == 0) & rows.done[: length - 1])).all()
-
-
-def test_three_players_learn_a_value_for_every_seat():
-    game = envs.make("foq_multi:rows=4,cols=4")
-    small = {"channels": 8, "blocks": 1, "slides": False, "num_simulations": 4}
-    config = dataclasses.replace(preset(game, "cpu"), **small, num_envs=16, replay_capacity=400, batch_size=32)
-    assert config.resign_threshold == -1
-    net = make_network(game, config)
-    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, ONE)()
-    iterate = jax.jit(make_iteration(game, net, config, ONE))
-    for _ in range(4):
-        run, figures = iterate(run, 0.0)
-    assert np.isfinite([figures["policy_loss"], figures["value_loss"], figures["future_loss"]]).all()
-    index = replay.draw(run.replay, jax.random.key(0), (32,))
-    batch = replay.sample(game, run.replay, index, dataclasses.replace(config, future_weight=1.0))
-    assert batch.value.shape == (32, 3)
-    np.testing.assert_allclose(batch.value.sum(-1), 0, atol=1e-6)
-    logits, value = net.apply(run.learning.ema_weights, batch.planes)
-    assert (logits.shape, value.shape) == ((32, 16), (32, 3))
-    assert batch.future.min() >= 0 and batch.future.max() == 3
 
 
 def test_the_ring_forgets_the_oldest_iteration():
@@ -476,27 +441,6 @@ def test_a_queen_is_heard_wherever_the_rules_let_her_slide():
         from_row, from_col = row - squares[board] // 6, col - squares[board] % 6
         np.testing.assert_array_equal(np.sign(from_row), rows)
         np.testing.assert_array_equal(np.sign(from_col), cols)
-
-
-def test_devices_share_the_work():
-    """On two devices a run plays, learns and counts as on one: every lane goes on, and the weights stay the same."""
-    game, devices = envs.make(SMALL.env), mesh.make_mesh(16, 32, 2)
-    net = make_network(game, SMALL)
-    run = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, devices)()
-    iterate = jax.jit(make_iteration(game, net, SMALL, devices))
-    ended = 0
-    for _ in range(6):
-        run, figures = iterate(run, 0.0)
-        ended += int(figures["games"])
-    assert run.replay.known.sharding.shard_shape(run.replay.known.shape) == (28, 8)
-    assert int(figures["replay_rows"]) == int(run.replay.known.sum())
-    assert ended == int(run.replay.rows.done.sum())
-    assert (np.asarray(run.replay.known[:8]).any(0)).all()
-    assert not np.array_equal(run.replay.rows.memory.board[:24, :8], run.replay.rows.memory.board[:24, 8:])
-    for leaf in jax.tree.leaves(run.learning):
-        here, there = (np.asarray(shard.data) for shard in leaf.addressable_shards)
-        np.testing.assert_array_equal(here, there)
-    assert int(run.learning.updates) > 0
 
 
 def test_a_mesh_needs_devices_that_divide_the_work():

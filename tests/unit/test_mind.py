@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
-import numpy as np
 import pytest
 
 import envs
-from agents.players.stateful import TreePlayer, even_step, make_mover
+from agents.players.stateful import TreePlayer, even_step
 
 
 @pytest.mark.parametrize(("simulations", "most", "step"), [(16, 50, 16), (120, 50, 40), (100, 32, 25), (None, 32, 32)])
@@ -28,20 +25,3 @@ def test_as_many_simulations_are_made_as_are_asked_for(spec, simulations):
     mind.place(game.init(), [], game.init())
     assert mind.think(60.0, simulations) == simulations
     assert sum(move["visits"] for move in mind.report(9)["moves"]) == simulations
-
-
-@pytest.mark.parametrize("otherwise", ["random", "uct:8"])
-def test_who_proves_first_wins_what_is_won(otherwise):
-    """On 4 x 4 the second of two queens wins (rules of the game, table of solved boards): so does a player of random
-    moves with proofs, whatever the first one does. Where all is lost the other player's move is made."""
-    game, rng = envs.make("foq:rows=4,cols=4"), random.Random(otherwise)
-    mover = make_mover(f"prove:1024,{otherwise}", game, 8, 20.0)
-    for _ in range(10):
-        state, actions = game.init(), []
-        while not game.over(state):
-            legal = np.flatnonzero(game.mask(state)).tolist()
-            action = mover(game.init(), actions, state) if game.player(state) == 1 else rng.choice(legal)
-            assert action in legal
-            state, actions = game.step(state, action), [*actions, action]
-        assert game.rewards(state)[1] == 1
-    assert game.mask(game.init())[mover(game.init(), [], game.init())]
