@@ -237,7 +237,7 @@ One queen, who cannot move wins:
 {single}
 
 Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 and 6 x 6, are the same
-(`pytest -m slow tests/test_prove.py`, some of them also without `-m slow`).
+(`pytest -m slow tests/slow/test_long_proofs.py`; the quickest in `tests/unit/test_prove.py`).
 """
 
 SINGLE_BOARD = """## One queen on the full board (exact)

@@ -16,18 +16,31 @@ import jax
 import numpy as np
 import pytest
 
-pytest.register_assert_rewrite("envs.check")  # its rules say what differed
+TESTS = pathlib.Path(__file__).parent
+MARKED = ("integration", "ui", "slow")  # folders that plain `pytest` leaves out
+
+# Helpers with assertions say what differed.
+pytest.register_assert_rewrite("envs.check", "gtp_dialogue", "programs", "recipes", "solved_boards", "solved_tictactoe")
 
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
 
 
 def pytest_configure(config):
     """Tests spend most of their time compiling, which takes a third as long without the costly passes and with XLA's
-    older code generator; only the slow ones run their programs for long."""
-    if config.option.markexpr == "not slow":
+    older code generator. Only slow tests run their programs for long."""
+    if config.option.markexpr and "slow" not in config.option.markexpr.replace("not slow", ""):
         jax.config.update("jax_disable_most_optimizations", True)
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"  # and in the processes that they start
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m selects
+def pytest_collection_modifyitems(items):
+    """Marks the tests of a folder with its name."""
+    for item in items:
+        for tier in MARKED:
+            if TESTS / tier in item.path.parents:
+                item.add_marker(tier)
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -44,7 +57,7 @@ def compiled_programs_end_with_their_module():
     jax.clear_caches()
 
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
+GOLDEN = TESTS / "golden"
 
 
 @pytest.fixture(scope="session")

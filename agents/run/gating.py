@@ -45,8 +45,8 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
     """`rate(run, rating) -> (run, rating)` plays `rating_games` games between `ema_weights` and `reference_weights`.
 
     The newest weights become the reference, with gating only when they have `gate_share` of the points, or of the
-    decided games (`gate_decided`), one at least. A match that one side won altogether counts as if half a game more had gone the
-    other way, so that ratings stay finite.
+    decided games (`gate_decided`), one at least. A match won by one side throughout counts as if half a game more had
+    gone the other way, so that ratings stay finite.
 
     Once `asked()` to stop, in whichever process, the match is broken off and is still due: run and rating stay as they
     were, so that whoever goes on plays the same match from its beginning.

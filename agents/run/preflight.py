@@ -25,7 +25,7 @@ from agents.training.iteration import make_iteration, run_specs, start_run
 
 TARGET, LARGEST = 12, 3
 ITERATIONS = 40
-DEMANDED = 0.8  # of values and of moves; wrong signs leave less than half of one of them, see tests/test_safety.py
+DEMANDED = 0.8  # of values and of moves; wrong signs leave less than half of one, see tests/integration/test_safety.py
 
 
 BATCH = 64

@@ -1,0 +1,118 @@
+"""The same program on one, two and eight devices; on hosts that find each other over the network."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from agents.storage import checkpoint
+
+ROOT = pathlib.Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def on_devices(tmp_path_factory):
+    command = [sys.executable, str(ROOT / "tests/integration/on_devices.py"), str(tmp_path_factory.mktemp("run"))]
+    ended = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
+    assert ended.returncode == 0, ended.stderr[-3000:]
+    return json.loads(ended.stdout)
+
+
+@pytest.mark.parametrize("kind", ["gumbel", "puct"])
+def test_self_play_is_the_same_on_any_number_of_devices(on_devices, kind):
+    """Rows, targets and lanes after six iterations with a table for a network, bit for bit."""
+    found = on_devices[kind]
+    assert found["differences"] == {count: [] for count in (["1", "2", "8"] if kind == "gumbel" else ["1", "8"])}
+    # There is something to compare: whole iterations, games that ended or were given up, and no two lanes alike.
+    assert found["rows"] == 6 * 4 * 16
+    assert found["ended"] > found["given_up"] > 0
+    assert found["different_lanes"] == 16
+
+
+def test_a_checkpoint_of_eight_devices_goes_on_on_any_number(on_devices):
+    """Self-play bit for bit, the learner on the same rows but for rounding."""
+    assert set(on_devices["checkpoints"]) == {"1", "2", "8"}
+    for count, found in on_devices["checkpoints"].items():
+        assert found["restored"] == []
+        assert found["lanes"] == [16 // int(count)] * int(count)
+        assert found["played"] == []
+        assert found["apart"] < 2e-5
+        assert found["learnt"] > 1e-3
+
+
+SMALL = [
+    "--env=tictactoe", "--num_envs=16", "--plies_per_iteration=4", "--num_simulations=4", "--channels=16", "--blocks=1",
+    "--replay_capacity=400", "--batch_size=32", "--checkpoint_minutes=0.01", "--no_preflight",
+    "--rating_games=8", "--rating_positions=1",
+]  # fmt: skip
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def train_together(folder: pathlib.Path, *options: str) -> list[subprocess.Popen[str]]:
+    """Two processes of one device each that train one network; what they say lies beside the run."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=1"
+    one_device = ENVIRONMENT | {"XLA_FLAGS": flags}
+    command = [sys.executable, "train.py", *options, f"--coordinator=127.0.0.1:{free_port()}", "--num_processes=2"]
+    started = []
+    for process in range(2):
+        said, told = ((folder / f"{name}.{process}").open("w") for name in ("stdout", "stderr"))
+        one = [*command, f"--process_id={process}"]
+        started.append(subprocess.Popen(one, cwd=ROOT, env=one_device, stdout=said, stderr=told, text=True))
+    return started
+
+
+def said(path: pathlib.Path) -> list[str]:
+    """What a process wrote; gloo, the library below, greets on its own."""
+    return [line for line in path.read_text().splitlines() if not line.startswith("[Gloo]")]
+
+
+def saved(run: pathlib.Path) -> list[int]:
+    return sorted(int(path.name) for path in run.glob("resume/*") if path.name.isdigit())
+
+
+def test_two_processes_train_together_and_one_is_lost(tmp_path):
+    run = tmp_path / "run"
+    first, second = train_together(tmp_path, *SMALL, "--iterations=1000000", f"--out={run}")
+    try:
+        patience = time.monotonic() + 300
+        while not saved(run) or saved(run)[-1] < 2:
+            assert first.poll() is None, (tmp_path / "stderr.0").read_text()[-3000:]
+            assert second.poll() is None, (tmp_path / "stderr.1").read_text()[-3000:]
+            assert time.monotonic() < patience
+            time.sleep(0.2)
+        second.send_signal(signal.SIGKILL)
+        assert first.wait(60) != 0  # it cannot go on alone, and says so
+        assert "error" in (tmp_path / "stderr.0").read_text().lower()
+    finally:
+        first.kill()
+        second.kill()
+    goal = saved(run)[-1] + 3
+    both = train_together(tmp_path, f"--resume={run}", f"--iterations={goal}")
+    try:
+        for number, process in enumerate(both):
+            assert process.wait(300) == 0, (tmp_path / f"stderr.{number}").read_text()[-3000:]
+    finally:
+        for process in both:
+            process.kill()
+    assert saved(run)[-1] == goal
+    # One line for every iteration, and only the first process speaks.
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [line["iteration"] for line in lines] == list(range(1, goal + 1))
+    rating = checkpoint.about(checkpoint.find(run, "resume"))["rating"]
+    assert rating["taken"] == goal  # matches, one after every iteration, on whose result both agree
+    told = [said(tmp_path / f"stdout.{process}") for process in range(2)]
+    assert [len(lines) for lines in told] == [3, 0]

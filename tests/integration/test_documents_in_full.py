@@ -1,0 +1,62 @@
+"""The pictures of the documents can be drawn, and the README's Python runs."""
+
+import re
+import shlex
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import envs
+from envs import draw, saved
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch):
+    """call(*arguments): the program with these arguments, in the folder of the test."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["draw", *arguments])
+        draw.main()
+
+    return run
+
+
+def drawn_in(path):
+    """The arguments of every picture that a document or script draws; of a script's own `draw` the second word is the
+    name of the file."""
+    lines = re.findall(r"^(python -m envs\.draw|draw) (\S.*)$", (ROOT / path).read_text(), re.MULTILINE)
+    for program, words in ((program, shlex.split(line)) for program, line in lines):
+        yield [words[0], f"--out=docs/pictures/games/{words[1]}", *words[2:]] if program == "draw" else words
+
+
+@pytest.mark.parametrize("path", ["docs/playing.md", "docs/pictures/games.sh"])
+def test_pictures_of_the_documents_can_be_drawn(path, call, tmp_path):
+    game = envs.make("tictactoe")
+    (tmp_path / "game.json").write_text(saved.to_file(game, *saved.replay(game, game.init(), ["b2"])))
+    lines = list(drawn_in(path))
+    assert len(lines) >= 3
+    for number, words in enumerate(lines):
+        name = next(word for word in words if word.startswith("--out="))
+        words = [f"--out={number}.svg" if word == name else word for word in words]  # its pixels are tested above
+        call(*words)
+        ElementTree.parse(tmp_path / f"{number}.svg")
+        if path.endswith(".sh"):
+            assert (ROOT / name.removeprefix("--out=")).exists()
+
+
+def test_the_python_of_the_readme_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    rules, depth = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    names = {}
+    exec(rules, names)
+    assert names["reached"].shape == (1024, 8, 9)
+    assert names["torn"].shape == (1024, 8, 9)
+    exec(depth, names)
+    after = names["analysis"].report(names["analyst"], names["trees"])["moves"]
+    assert after
+    assert all(envs.foq.mask(names["s"])[names["game"].parse_action(move["action"])] for move in after)

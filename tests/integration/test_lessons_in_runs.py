@@ -1,0 +1,121 @@
+"""Lessons in runs: where their searches begin, how they get into batches, on two devices."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from agents.config import Config
+from agents.network.network import make_network
+from agents.run.resume import load_run, save
+from agents.runtime import mesh
+from agents.storage import checkpoint
+from agents.training import proof_targets, replay
+from agents.training.iteration import make_iteration, run_specs, start_run
+
+SMALL = Config(
+    env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
+    replay_capacity=400, batch_size=32, warmup_positions=0, proof_share=0.25,
+    future_weight=1.0,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def parts():
+    game = envs.make(SMALL.env)
+    net, one = make_network(game, SMALL), mesh.make_mesh(16, 32, 1)
+    start = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, one)
+    return game, start, jax.jit(make_iteration(game, net, SMALL, one)), one
+
+
+def test_searches_begin_as_early_as_they_come_to_an_end(parts):
+    """All of tic-tac-toe is within reach of 8192 positions, so in the end every search begins at the start; 512 are too
+    few for Connect Four, where only the ends of games are."""
+    _, start, iterate, _ = parts
+    run = start()
+    for _ in range(10):
+        run, figures = iterate(run, 0.0)
+        assert float(figures["proved"]) == 1
+    assert float(run.lessons.reach) == 0
+    assert float(figures["proof_plies"]) <= 2  # of sixteen lanes one is that young
+    assert int(figures["proof_rows"]) == int(run.lessons.there.sum()) > 0
+    config = dataclasses.replace(SMALL, env="connect_four", num_simulations=2, future_weight=0.0)
+    game, one = envs.make(config.env), mesh.make_mesh(16, 32, 1)
+    net = make_network(game, config)
+    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, one)()
+    iterate = jax.jit(make_iteration(game, net, config, one))
+    proved = []
+    for _ in range(20):
+        run, figures = iterate(run, 0.0)
+        proved.append(float(figures["proved"]))
+    assert 0.2 <= np.mean(proved[8:]) <= 0.8
+    assert 10 < float(run.lessons.reach) < 42
+
+
+def test_batches_hold_lessons_where_there_are_some(parts):
+    """A quarter of 32 rows, in the places written; elsewhere rows of self-play stay."""
+    game, start, iterate, _ = parts
+    run = start()
+    for _ in range(6):
+        run, _ = iterate(run, 0.0)
+    taught = jnp.arange(8)
+    full = run.lessons._replace(there=run.lessons.there.at[0].set(jnp.arange(16) < 5))
+    batch = jax.device_get(proof_targets.mixed(game, run.replay, full, jnp.arange(32), taught, SMALL))
+    own = [
+        jax.device_get(replay.sample(game, run.replay, part, SMALL)) for part in (jnp.arange(24), jnp.arange(24, 32))
+    ]
+    of_lessons = jax.device_get(proof_targets.sample(game, full, taught, SMALL))
+    assert batch.planes.shape[0] == 32
+    for name in batch._fields:
+        rows, plain, last, taught_rows = (getattr(x, name) for x in (batch, own[0], own[1], of_lessons))
+        assert (rows[:24] == plain).all() and (rows[24:29] == taught_rows[:5]).all() and (rows[29:] == last[5:]).all()
+    # Tic-tac-toe has eight symmetries: each of the eight rows meets one.
+    for i, symmetry in enumerate(game.symmetries):
+        state = symmetry.state(jax.tree.map(lambda x: x[0, i], run.lessons.memory))
+        assert (of_lessons.planes[i] == game.observe(state)).all()
+        legal = np.asarray(game.mask(state))
+        assert all(legal[code] for code in of_lessons.actions[i] if code >= 0)
+    assert of_lessons.policy.sum(-1).round(5).tolist() == np.asarray(run.lessons.right[0, :8].any(-1), float).tolist()
+    assert (of_lessons.future == -1).all()
+
+
+def test_each_lesson_is_drawn_as_often_as_a_row(parts):
+    """Places never written are not drawn."""
+    _, start, iterate, _ = parts
+    run = start()
+    for _ in range(3):
+        run, _ = iterate(run, 0.0)
+    assert int(run.lessons.cursor) == 3 * proof_targets.rows_per_iteration(SMALL) == 3
+    places = np.asarray(proof_targets.draw(run.lessons, jax.random.key(0), (4800,)))
+    counts = np.bincount(places, minlength=48)
+    assert len(counts) == 48 and (np.abs(counts - 100) < 50).all()
+
+
+def test_a_run_goes_on_with_its_lessons(parts, tmp_path):
+    _, start, iterate, one = parts
+    run = start()
+    for _ in range(3):
+        run, _ = iterate(run, 0.0)
+    save(tmp_path, run, SMALL)
+    again = load_run(checkpoint.find(tmp_path, "resume"), SMALL, one)
+    one_on, two_on = (jax.device_get(iterate(x, 0.0)[0]) for x in (run, again))
+    equal = jax.tree.map(lambda x, y: np.array_equal(x, y, equal_nan=True), one_on, two_on)
+    assert all(jax.tree.leaves(equal))
+    assert one_on.lessons.there.sum() > 0
+
+
+def test_devices_search_below_lanes_of_their_own():
+    devices = mesh.make_mesh(16, 32, 2)
+    game = envs.make(SMALL.env)
+    net = make_network(game, SMALL)
+    run = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, devices)()
+    iterate = jax.jit(make_iteration(game, net, SMALL, devices))
+    for _ in range(4):
+        run, figures = iterate(run, 0.0)
+    assert float(figures["proof_rows"]) == int(run.lessons.there.sum())
+    left, right = np.split(np.asarray(run.lessons.there), 2, axis=1)
+    assert left.any() and right.any()
+    assert float(run.lessons.reach) >= 0

@@ -1,0 +1,60 @@
+"""A stranger's game in a file of its own: checked, trained, refused with the rule that it breaks."""
+
+from pathlib import Path
+
+import pytest
+
+import envs
+from envs import check
+
+ROOT = Path(__file__).parents[2]
+OWN = str(ROOT / "docs" / "domineering.py")
+
+
+def test_the_game_of_the_guide_holds_every_rule(capsys):
+    assert check.report(envs.make(OWN))
+    assert "BROKEN" not in capsys.readouterr().out
+
+
+def test_its_rules_by_hand():
+    """2 x 2: the first upright domino leaves room for another upright one, none for a flat one: player 1 loses."""
+    game = envs.make(f"{OWN}:rows=2,cols=2")
+    s = game.step(game.init(), game.parse_action("a2"))
+    assert game.show(s) == "# .\n# ."
+    assert game.over(s)
+    assert game.rewards(s).tolist() == [1, -1]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("-> Game:\n", "-> Game:\n    return 5\n"), "gives a int, not a Game"),
+        (("def make(", "def made("), "no function `make`"),
+        (("class State", "clas State"), "cannot be loaded: SyntaxError"),
+        (("return jnp.stack([p.astype(jnp.float32)", "return jnp.stack([p.astype(jnp.int8)"), "promised dtypes"),
+        (("to_move=1 - s.to_move)", "to_move=1.0 - s.to_move)"), "step and move keep structure and dtypes"),
+    ],
+)
+def test_a_game_that_breaks_the_contract_is_refused_by_name(change, words, tmp_path):
+    text = Path(OWN).read_text()
+    assert change[0] in text
+    own = tmp_path / "mine.py"
+    own.write_text(text.replace(*change))
+    with pytest.raises(ValueError, match=words):
+        check.demand_form(envs.make(str(own)))
+
+
+def test_broken_rules_are_named(tmp_path, capsys):
+    """Nobody is punished for an illegal move, and a finished game goes on."""
+    own = tmp_path / "lenient.py"
+    text = Path(OWN).read_text()
+    own.write_text(text.replace("jnp.where(legal.any() & ~allowed, s.to_move, s.forfeit)", "s.forfeit"))
+    assert not check.report(envs.make(str(own)))
+    said = capsys.readouterr().out
+    assert "BROKEN  illegal actions lose at once" in said
+    assert "holds   mask is empty exactly when the game is over" in said
+
+
+def test_a_missing_file_is_named():
+    with pytest.raises(ValueError, match="no such file"):
+        envs.make("nowhere/game.py")

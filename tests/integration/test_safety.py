@@ -1,0 +1,295 @@
+"""Runs that are killed, run out of disk, stop before a match or diverge; and the preflight that goes before them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import threading
+
+import jax
+import numpy as np
+import pytest
+from flipped import turned
+from programs import FOREVER, INTERVAL, TINY, Program, end_all, kill_and_go_on, last_saved, metrics
+
+import envs
+from agents.config import preset
+from agents.run import loop, preflight
+from agents.run.options import training
+from agents.run.resume import load_run
+from agents.runtime import mesh
+from agents.search import tree as tree_search
+from agents.storage import checkpoint
+
+
+def same(a, b) -> bool:
+    return all(jax.tree.leaves(jax.tree.map(lambda x, y: bool(np.array_equal(x, y, equal_nan=True)), a, b)))
+
+
+# The programs
+
+
+@pytest.fixture(autouse=True)
+def nothing_goes_on():
+    """A test that fails leaves no program behind."""
+    yield
+    end_all()
+
+
+def test_three_kills(tmp_path):
+    kill_and_go_on(tmp_path, 3, seed=0)
+
+
+class Limits:
+    """Without any rights: as on a full disk no file may grow beyond 8 kB, and as in a folder that cannot be written to
+    none can be made where checkpoints go."""
+
+    def __init__(self, home: pathlib.Path):
+        self.resume, self.elsewhere = home / "run/resume", home / "elsewhere"
+
+    def fill(self, program: Program) -> None:
+        _, self.hard = resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (8192, self.hard))
+
+    def empty(self, program: Program) -> None:
+        resource.prlimit(program.process.pid, resource.RLIMIT_FSIZE, (self.hard, self.hard))
+
+    def lock(self) -> None:
+        self.resume.rename(self.elsewhere)
+        self.resume.write_text("a file where a folder should be")
+
+    def unlock(self) -> None:
+        self.resume.unlink()
+        self.elsewhere.rename(self.resume)
+
+    def close(self) -> None:
+        pass
+
+
+class SmallDisk:
+    """A file system of 8 MB in memory, with the right to mount one: filled to the last byte, and read-only."""
+
+    def __init__(self, home: pathlib.Path):
+        self.home, self.filler = home, home / "filler"
+        made = self.mount("-t", "tmpfs", "-o", "size=8m", "none", home)
+        if made.returncode:
+            pytest.skip(f"no right to mount a file system: {made.stderr.strip()}")
+
+    def mount(self, *arguments) -> subprocess.CompletedProcess:
+        return subprocess.run(["mount", *map(str, arguments)], capture_output=True, text=True)
+
+    def fill(self, program: Program) -> None:
+        with contextlib.suppress(OSError), self.filler.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def empty(self, program: Program) -> None:
+        self.filler.unlink()
+
+    def lock(self) -> None:
+        """What is open stays open; whatever is opened from now on is found on a mount that is read-only."""
+        run = self.home / "run"
+        assert not self.mount("--bind", run, run).returncode
+        assert not self.mount("-o", "remount,bind,ro", run).returncode
+
+    def unlock(self) -> None:
+        subprocess.run(["umount", self.home / "run"], check=True)
+
+    def close(self) -> None:
+        while os.path.ismount(self.home):
+            subprocess.run(["umount", "--recursive", self.home], check=True)
+
+
+@pytest.fixture(params=[Limits, SmallDisk])
+def disk(request, tmp_path):
+    made = request.param(tmp_path)
+    yield made
+    end_all()  # who still writes there
+    made.close()
+
+
+def test_a_full_disk_and_a_folder_that_cannot_be_written_to(tmp_path, disk):
+    """The run says so, goes on, and saves when there is room again; with a folder that is locked it goes on until it is
+    to end, and names what it leaves."""
+    folder = tmp_path / "run"
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run", f"--checkpoint_minutes={INTERVAL}")
+    program.until(lambda: last_saved(folder) > 0)
+    disk.fill(program)
+    program.until(lambda: all(x in program.said() for x in ("could not be saved", "metrics.jsonl cannot be written")))
+    intact = last_saved(folder)
+    assert checkpoint.find(folder, "resume").name == str(intact)
+    disk.empty(program)
+    program.until(lambda: last_saved(folder) > intact)
+    disk.lock()
+    said = program.said().count("could not be saved")
+    program.until(lambda: program.said().count("could not be saved") > said)
+    assert program.end(signal.SIGTERM) == 2
+    assert "Traceback" not in program.said()
+    last = program.said().splitlines()[-1]
+    disk.unlock()
+    assert last.startswith("error: iteration ")
+    assert last.endswith(f"the last intact checkpoint is run/resume/{last_saved(folder)}")
+    assert checkpoint.find(folder, "resume").name == str(last_saved(folder))
+    assert all(line.startswith(("warning: ", "error: ")) for line in program.said().splitlines() if "could not" in line)
+    iterations = [line["iteration"] for line in metrics(folder)]
+    assert iterations == list(range(1, iterations[-1] + 1))
+
+
+def test_sigterm_while_compiling(tmp_path):
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run")
+    program.until(lambda: "games in lockstep" in program.said())
+    assert program.end(signal.SIGTERM) == 0, program.said()
+    assert checkpoint.find(tmp_path / "run", "resume").name == str(len(metrics(tmp_path / "run")))
+
+
+RATED = [*TINY[:-1], "--rating_games=4", "--rating_positions=1", "--gate", "--gate_share=0.01", "--iterations=4"]
+
+
+def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeypatch):
+    """Asked to stop in its second iteration, it saves without the match that is due. Later it begins with that match,
+    is asked to stop in it, and does so without another iteration; then in the match after its third iteration. In the
+    end it is the run that was not stopped, bit for bit. With a gate matches decide who plays."""
+    import train
+
+    iterate, rate = loop.iterate, loop.make_rating
+    stops: list[tuple[str, int]] = []  # still to come: in which iteration or in the match after which
+    matches: list[int] = []
+
+    def stop(*where):
+        if where in stops:
+            stops.remove(where)
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    def noted(match):
+        def noting(run, rating):
+            stop("match", int(run.iteration))
+            matches.append(int(run.iteration))
+            return match(run, rating)
+
+        return noting
+
+    def iterating(programs, config, run, *others):
+        stop("iteration", int(run.iteration) + 1)
+        return iterate(programs, config, run, *others)
+
+    def outcome(folder):
+        path = checkpoint.find(folder, "resume")
+        about = checkpoint.about(path)
+        devices = mesh.make_mesh(16, about["config"].batch_size, about["config"].devices)
+        return load_run(path, about["config"], devices), about["rating"]
+
+    monkeypatch.setattr(loop, "iterate", iterating)
+    monkeypatch.setattr(loop, "make_rating", lambda *given: noted(rate(*given)))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        train.train(*training([*RATED, f"--out={tmp_path / 'whole'}"]))
+        assert matches == [1, 2, 3, 4]
+        matches.clear()
+        stops += [("iteration", 2), ("match", 2), ("match", 3)]
+        train.train(*training([*RATED, f"--out={tmp_path / 'parts'}"]))
+        assert matches == [1]
+        train.train(*training([f"--resume={tmp_path / 'parts'}"]))
+        assert matches == [1, 2]
+        assert outcome(tmp_path / "parts")[0].iteration == 2
+        train.train(*training([f"--resume={tmp_path / 'parts'}"]))
+        assert matches == [1, 2, 2, 3]
+        assert outcome(tmp_path / "parts")[0].iteration == 3
+        train.train(*training([f"--resume={tmp_path / 'parts'}"]))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert matches == [1, 2, 2, 3, 3, 4] and not stops  # two were broken off and begun anew
+    (whole, rating), (parts, rating_of_parts) = outcome(tmp_path / "whole"), outcome(tmp_path / "parts")
+    assert rating == rating_of_parts and rating["taken"] > 0
+    assert same(whole, parts)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [("--learning_rate=1e36", "the network answered with"), ("--value_weight=1e39", " updates in a row had losses")],
+)
+def test_a_run_that_diverges_stops_with_a_diagnosis(tmp_path, option, words):
+    """Steps that leave weights finite, but not what the network makes of them; and a loss beyond float32's range."""
+    program = Program(tmp_path, *TINY, FOREVER, "--out=run", option, "--warmup_positions=0")
+    assert program.process.wait(600) == 2, program.said()
+    last = program.said().splitlines()[-1]
+    assert last.startswith("error: ") and words in last and "run/diagnosis.json" in last
+    assert last.endswith("there is no checkpoint yet")
+    found = json.loads((tmp_path / "run/diagnosis.json").read_text())
+    assert found["not_finite"]
+    name, _, value = option.removeprefix("--").partition("=")
+    assert found["options"][name] == float(value)
+    planes = found["statistics"]["batch.planes"]
+    assert (planes["not_finite"], planes["planes"][0]["maximum"]) == (0, 1)
+    assert any(name.startswith("weights.") for name in found["norms"])
+    assert sum(line["skipped_updates"] for line in metrics(tmp_path / "run")) == found["skipped_in_a_row"]
+    assert last_saved(tmp_path / "run") == -1  # what is worth nothing was not saved
+
+
+# Preflight
+
+
+@pytest.mark.parametrize("flipped", ["nothing", "backup"])
+def test_preflight_catches_a_flipped_sign(flipped, monkeypatch):
+    config = preset(envs.make("tictactoe"), "cpu")
+    if flipped == "backup":  # what the search makes of its children's values
+        monkeypatch.setattr(tree_search, "for_mover", turned(tree_search.for_mover))
+    if flipped == "nothing":
+        assert min(preflight.demand(config)[:2]) >= preflight.DEMANDED
+    else:
+        with pytest.raises(preflight.PreflightError, match="a sign is wrong in the code"):
+            preflight.demand(config)
+
+
+def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path):
+    import train
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(preflight, "rehearse", lambda config: preflight.Score(0.5, 1.0, 1.0))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=1", "--preflight"])
+    with pytest.raises(SystemExit) as stop:
+        train.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    assert stop.value.code == 2
+    assert "error: preflight: " in capsys.readouterr().err
+    assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_a_run_that_is_asked_to_stop_does_not_wait_for_its_preflight(monkeypatch, tmp_path):
+    import train
+
+    over, left = threading.Event(), []
+    monkeypatch.setattr(preflight, "rehearse", lambda config: over.wait(300))
+    monkeypatch.setattr(os, "_exit", left.append)
+    iterate = loop.iterate
+
+    def asked_at_once(*arguments):
+        os.kill(os.getpid(), signal.SIGTERM)
+        return iterate(*arguments)
+
+    monkeypatch.setattr(loop, "iterate", asked_at_once)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=50", "--preflight", f"--out={tmp_path / 'run'}"])
+    train.main()
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+    over.set()
+    assert left == [0]
+    assert checkpoint.numbered(tmp_path / "run" / "resume") == [tmp_path / "run" / "resume" / "1"]
+
+
+def test_preflight_goes_before_long_runs():
+    asks = lambda *arguments: training(["--env=tictactoe", *arguments])[0].preflight
+    assert asks("--minutes=10")
+    assert not asks("--minutes=9")
+    assert not asks("--iterations=5")
+    assert asks("--iterations=5", "--preflight")
+    assert not asks("--minutes=10", "--no_preflight")

@@ -1,0 +1,48 @@
+"""Rows of stones and joined edges, searched for cell by cell: Connect Four, Gomoku and Hex."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def has_row(board: np.ndarray, colour: int, length: int) -> bool:
+    """Plain search: `length` stones of one colour in a row."""
+    rows, cols = board.shape
+    for r, c in np.ndindex(rows, cols):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            line = [(r + down * i, c + right * i) for i in range(length)]
+            if all(0 <= a < rows and 0 <= b < cols and board[a, b] == colour for a, b in line):
+                return True
+    return False
+
+
+def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
+    """Plain count: lengths of the four rows through a stone."""
+    lengths = []
+    for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+        length = 1
+        for sign in (1, -1):
+            a, b = r + sign * down, c + sign * right
+            while 0 <= a < len(board) and 0 <= b < len(board) and board[a, b] == board[r, c]:
+                length, a, b = length + 1, a + sign * down, b + sign * right
+        lengths.append(length)
+    return lengths
+
+
+def joins(board: np.ndarray, colour: int) -> bool:
+    """Plain flood: whether a player's stones join his two edges."""
+    size = len(board)
+    mine = board == colour if colour == 1 else (board == colour).T  # turned so that he joins top and bottom
+    ways = [(0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1)]  # the same set when turned over the diagonal
+    todo = [(0, c) for c in range(size) if mine[0, c]]
+    seen = set(todo)
+    while todo:
+        r, c = todo.pop()
+        if r == size - 1:
+            return True
+        for down, right in ways:
+            at = (r + down, c + right)
+            if min(at) >= 0 and max(at) < size and mine[at] and at not in seen:
+                seen.add(at)
+                todo.append(at)
+    return False

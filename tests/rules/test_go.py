@@ -1,0 +1,324 @@
+"""Go against recorded games, a plain program, counts worked out by hand and small pictures."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from plain_go import PlainGo
+
+import envs
+from envs import go
+
+
+def cells(stones) -> np.ndarray:
+    """int8[..., n * n] of the rows of stones: 1 black, -1 white."""
+    stones = np.asarray(stones)
+    bits = (stones[..., None] >> np.arange(stones.shape[-1], dtype=np.uint32) & 1).astype(np.int8)
+    return (bits[..., 0, :, :] - bits[..., 1, :, :]).reshape(*stones.shape[:-2], -1)
+
+
+def points(legal) -> list[int]:
+    return np.flatnonzero(legal).tolist()
+
+
+step, mask = jax.jit(go.step), jax.jit(go.mask)
+
+
+def position(picture: str, to_move: int, ko: str = "simple") -> go.State:
+    """Reads a drawing: X black, O white, . empty."""
+    rows = [line.split() for line in picture.strip().splitlines()]
+    board = ["O.X".index(cell) - 1 for row in rows for cell in row]
+    return go.from_record({"size": len(rows), "komi": 0, "ko": ko, "board": board, "to_move": to_move})
+
+
+# Recorded games
+
+
+@pytest.mark.parametrize(
+    ("size", "ko", "count"), [(9, "simple", 30), (9, "psk", 15), (19, "simple", 10), (19, "psk", 5)]
+)
+def test_recorded_games_are_reproduced(golden, size, ko, count):
+    games = [game for game in golden("go.jsonl.gz") if (game["size"], game["ko_rule"]) == (size, ko)]
+    assert len(games) == count
+    longest = max(len(game["moves"]) for game in games) // 5 + 1
+    moves = np.full((count, longest * 5), -1, np.int32)  # what comes after the end may not matter
+    for i, game in enumerate(games):
+        moves[i, : len(game["moves"])] = game["moves"]
+
+    @jax.jit
+    @jax.vmap
+    def replay(moves):
+        one = lambda s, a: (go.step(s, a), go.over(s))
+
+        def five(s, moves):
+            following, over = jax.lax.scan(one, s, moves)
+            return following, (s.stones, go.mask(s), over)
+
+        last, seen = jax.lax.scan(five, go.init(size, ko), moves.reshape(-1, 5))
+        return last, seen, go.area(last)
+
+    last, (stones, legal, over), area = jax.device_get(replay(moves))
+    boards, finals = cells(stones), cells(last.stones)
+    for i, game in enumerate(games):
+        end = len(game["moves"])
+        for t, (want, board) in enumerate(zip(game["legal"], game["board_after"], strict=False)):
+            assert points(legal[i, t]) == want
+            assert boards[i, t].tolist() == board
+        assert len(game["board_after"]) >= len(game["legal"]) == (end + 4) // 5
+        assert finals[i].tolist() == game["final_board"]
+        assert not over[i].ravel()[:end].any() and over[i].ravel()[end:].all()
+        assert bool(go.over(jax.tree.map(lambda x: x[i], last)))
+        assert area[i].tolist() == game["area"]
+        assert (last.plies[i], last.passes[i] == 2, last.forfeit[i]) == (end, game["end"] == "passes", -1)
+        # Every stone that was put down and is not there any more was taken.
+        for colour, taken in ((0, game["captured"][1]), (1, game["captured"][0])):
+            placed = sum(a != size * size for a in game["moves"][colour::2])
+            assert placed - (finals[i] == 1 - 2 * colour).sum() == taken
+        black, white = np.asarray(go.rewards(jax.tree.map(lambda x: x[i], last), game["komi"]))
+        assert (black, white) == (np.sign(game["score"]), -np.sign(game["score"]))
+
+
+# Random games against the plain program
+
+
+def test_move_sequence_counts(expand):
+    # On 5 x 5 after 3 moves: 25 24 24 with two plays first, 25 25 each for a play and a pass, none after two passes.
+    # After 4: likewise, less the 8 22 + 8 suicides in a corner, of which Black has just taken both neighbours.
+    third = 25 * 24 * 24 + 2 * 25 * 25
+    fourth = 25 * 24 * 23 * 23 - 8 * 22 + 3 * 25 * 24 * 24 - 8 + 25 * 25
+    layers = expand(go.mask, go.step, go.init(5), 3)
+    counts = [int(layer.ways.sum()) for layer in layers]
+    assert counts == [1, 26, 25 * 25 + 26, third]
+    assert int((layers[-1].ways * layers[-1].legal.sum(-1)).sum()) == fourth
+
+
+# Small positions
+
+
+def test_a_ko_may_be_retaken_after_a_move_elsewhere():
+    s = position(
+        """
+        . X O . .
+        X O . O .
+        . X O . .
+        . . . . .
+        . . . . .
+        """,
+        to_move=1,
+    )
+    taken = step(s, 7)
+    assert cells(taken.stones)[[6, 7]].tolist() == [0, 1] and int(taken.ko) == 6
+    assert 6 not in points(mask(taken))
+    assert int(step(taken, 6).forfeit) == 1
+    later = step(step(taken, 25), 24)
+    assert 6 in points(mask(later))
+    assert cells(step(later, 6).stones)[[6, 7]].tolist() == [-1, 0]
+
+
+def test_suicide_is_illegal_unless_it_captures():
+    picture = """
+        . O X . .
+        X X X . .
+        O O . . .
+        X O . . .
+        . X . . .
+    """
+    white, black = (points(mask(position(picture, to_move))) for to_move in (-1, 1))
+    assert 0 not in white  # two stones without a liberty
+    assert 0 in black  # takes B5
+    assert 20 in black  # joins A2 to B1, which has a liberty
+    assert 20 in white  # takes A2, which gives it a liberty
+    taken = step(position(picture, -1), 20)
+    assert (cells(taken.stones)[[15, 16, 20, 21]].tolist(), int(taken.ko)) == ([0, -1, -1, 1], 15)
+
+
+COUNTED = """
+    X . O . .
+    X X O . .
+    . X O . .
+    X X O . .
+    . X O . .
+"""  # Black has 7 stones and 2 eyes, White 5 stones and 10 points behind them; one point is nobody's
+
+
+def ended(komi: float, picture: str = COUNTED) -> list[float]:
+    return np.asarray(go.rewards(step(step(position(picture, 1), 25), 25), komi)).tolist()
+
+
+def test_area_and_komi_decide():
+    assert np.asarray(go.area(position(COUNTED, 1))).tolist() == [9, 15]
+    assert ended(7.5) == [-1, 1]
+    assert ended(-5.5) == [-1, 1] and ended(-6) == [0, 0] and ended(-6.5) == [1, -1]
+    assert ended(-6 - 1e-12) == [1, -1] and ended(1e300) == [-1, 1] and ended(-1e300) == [1, -1]
+    empty = "\n".join([". . . . ."] * 5)
+    assert ended(0, empty) == [0, 0] and ended(-0.5, empty) == [1, -1]
+
+
+def test_memory_is_not_part_of_what_is_remembered():
+    game = envs.make("go:size=9,ko=psk")
+    size = lambda s: sum(x.nbytes for x in jax.tree.leaves(s))
+    kept = game.observation_state(game.init())
+    assert size(kept) == 8 * (2 * 9 * 4 + 1) + 1  # eight boards of two words a row, whose turn, and how many
+    assert size(go.init(9)) == 196 and size(go.init(19)) == 957
+
+
+def test_planes_of_a_game():
+    game = envs.make("go:size=5")
+    moves = [0, 25, 6, 1, 5, 12, 25, 13, 14, 25]
+
+    @jax.jit
+    def play(moves):
+        return jax.lax.scan(lambda s, a: (game.step(s, a), game.observe(s)), game.init(), moves)[1]
+
+    planes = np.asarray(play(np.array(moves)))
+    assert planes.shape == (len(moves), 5, 5, 17)
+    plain = PlainGo(5, superko=False)
+    for t, move in enumerate(moves):
+        for back in range(8):
+            board = plain.boards[t - back] if back <= t else (0,) * 25
+            mine, other = planes[t, :, :, back], planes[t, :, :, 8 + back]
+            assert mine.ravel().tolist() == [float(c == plain.turn) for c in board]
+            assert other.ravel().tolist() == [float(c == -plain.turn) for c in board]
+        assert (planes[t, :, :, 16] == (t % 2 == 0)).all()
+        plain.play(move)
+    assert 0 in plain.board and envs.make("go:size=5,history=1").observe(go.init(5)).shape == (5, 5, 3)
+
+
+# Options and records
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ("size=30", "5 to 19 lines, not 30"),
+        ("size=4", "5 to 19 lines, not 4"),
+        ("size=-9", "not -9"),
+        ("ko=situational", "known: simple, psk"),
+        ("komi=nan", "finite"),
+        ("komi=-inf", "finite"),
+        ("komi=x", "not of type float"),
+        ("history=0", "1 to 100"),
+        ("history=101", "1 to 100"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, reason):
+    with pytest.raises(ValueError, match=reason):
+        envs.make(f"go:{options}")
+
+
+def test_komi_is_part_of_the_game():
+    assert envs.make("go").name == "go:size=9,komi=7.5,ko=simple,history=8"
+    assert envs.make("go:komi=7") is envs.make("go:komi=7.0") is not envs.make("go:komi=-7")
+    assert envs.make("go:komi=-0.0") is envs.make("go:komi=0")
+    assert envs.make("go:komi=-0.0").name.split(",")[1] == "komi=0.0"
+
+
+def board(**stones: int) -> list[int]:
+    """Cells of 5 x 5 with stones on named points."""
+    empty = [0] * 25
+    for name, colour in stones.items():
+        empty[go.parse_point(name, 5)] = colour
+    return empty
+
+
+START = {"size": 5, "komi": 7.5, "ko": "simple", "board": board(), "to_move": 1}
+NEW = START | {"passes": 0, "plies": 0, "ko_point": -1}
+TWO = NEW | {"board": board(A1=1, B1=-1), "plies": 2}
+KO = board(B5=1, C5=-1, A4=1, C4=1, D4=-1, B3=1, C3=-1)  # Black has just taken B4 with C4
+PSK = TWO | {"ko": "psk", "earlier": [board(), board(A1=1)]}
+REFUSED = {
+    "no board": ({k: v for k, v in START.items() if k != "board"}, "fields"),
+    "plies alone": (START | {"plies": 0}, "fields"),
+    "unknown field": (NEW | {"winner": 1}, "fields"),
+    "memory with the simple rule": (NEW | {"earlier": []}, "fields"),
+    "ko rule": (NEW | {"ko": "none"}, "ko must be"),
+    "size": (NEW | {"size": 4}, "size"),
+    "another size": (NEW | {"size": 6, "board": [0] * 36}, "size is 6, but 5"),
+    "another komi": (NEW | {"komi": 0.5}, "komi is 0.5, but 7.5"),
+    "another ko rule": (NEW | {"ko": "psk", "earlier": []}, "ko is 'psk'"),
+    "24 cells": (NEW | {"board": [0] * 24}, "25 cells"),
+    "strange stone": (NEW | {"board": [2] + [0] * 24}, "25 cells"),
+    "half a stone": (NEW | {"board": [0.5] + [0] * 24}, "25 cells"),
+    "nobody to move": (NEW | {"to_move": 0}, "to_move"),
+    "no liberty": (TWO | {"board": board(A1=1, B1=-1, A2=-1), "plies": 4}, "A1 has no liberty"),
+    "wrong turn": (TWO | {"plies": 3}, "not the turn of 1"),
+    "plies": (TWO | {"plies": 51}, "plies"),
+    "plies as truth": (TWO | {"plies": True}, "plies"),
+    "passes": (TWO | {"passes": 3}, "passes"),
+    "more passes than moves": (NEW | {"passes": 1}, "passes"),
+    "too many stones": (TWO | {"board": board(A1=1, B1=1, C1=-1)}, "too few"),
+    "stones by a pass": (TWO | {"passes": 1}, "too few"),
+    "no stone of the last play": (TWO | {"board": board(A1=1)}, "no stone"),
+    "ko on a stone": (TWO | {"ko_point": 20}, "ko at A1"),
+    "ko in the open": (TWO | {"ko_point": 12}, "ko at C3"),
+    "ko after a pass": (NEW | {"board": KO, "to_move": -1, "plies": 11, "passes": 1, "ko_point": 6}, "ko at B4"),
+    "forfeit of the other": (TWO | {"forfeit": 1}, "forfeited"),
+    "forfeit after the end": (NEW | {"plies": 2, "passes": 2, "forfeit": 0}, "over"),
+}
+REFUSED_PSK = {
+    "no memory": ({k: v for k, v in PSK.items() if k != "earlier"}, "fields"),
+    "memory too short": (PSK | {"earlier": [board()]}, "the 2 boards"),
+    "memory is no list": (PSK | {"earlier": 5}, "the 2 boards"),
+    "no board in memory": (PSK | {"earlier": [board(), 5]}, "earlier board"),
+    "start with a stone": (PSK | {"earlier": [board(A1=1), board(A1=1)]}, "must be empty"),
+    "two stones at once": (PSK | {"earlier": [board(), board()]}, "no move leads"),
+    "passes not told": (PSK | {"plies": 4, "earlier": [*PSK["earlier"], *[TWO["board"]] * 2]}, "passes must be 2"),
+    "ko that is none": (PSK | {"ko_point": 12}, "ko at C3"),
+}
+
+
+@pytest.mark.parametrize(("record", "reason"), REFUSED.values(), ids=REFUSED)
+def test_impossible_positions_are_refused_with_the_reason(record, reason):
+    with pytest.raises(ValueError, match=reason):
+        envs.make("go:size=5").from_record(record)
+
+
+@pytest.mark.parametrize(("record", "reason"), REFUSED_PSK.values(), ids=REFUSED_PSK)
+def test_impossible_memories_are_refused_with_the_reason(record, reason):
+    with pytest.raises(ValueError, match=reason):
+        envs.make("go:size=5,ko=psk").from_record(record)
+
+
+def test_records_with_and_without_the_past():
+    game, superko = envs.make("go:size=5"), envs.make("go:size=5,ko=psk,history=1")
+    for record in (NEW, TWO, NEW | {"board": KO, "to_move": -1, "plies": 11, "ko_point": 6}):
+        assert game.to_record(game.from_record(record)) == record | {"past": []}
+    assert superko.to_record(superko.from_record(PSK)) == PSK
+    brief = {k: v for k, v in PSK.items() if k not in ("passes", "plies", "ko_point", "earlier")}
+    assert superko.to_record(superko.from_record(brief)) == PSK
+    white_only = brief | {"board": board(A1=-1, C3=-1), "to_move": -1}
+    told = superko.to_record(superko.from_record(white_only))
+    assert (told["plies"], told["passes"]) == (5, 1)
+    assert told["earlier"] == [board(), board(), board(C3=-1), board(C3=-1), board(C3=-1, A1=-1)]
+
+
+# For people
+
+
+def test_names_leave_out_the_letter_i():
+    game = envs.make("go")
+    assert [game.action_name(a) for a in (0, 7, 8, 9, 80, 81)] == ["A9", "H9", "J9", "A8", "J1", "pass"]
+    assert [game.parse_action(text) for text in (" j1 ", "PASS", "h9")] == [80, 81, 7]
+    with pytest.raises(ValueError, match="A1 to J9"):
+        game.parse_action("I5")
+    assert envs.make("go:size=19").action_name(360) == "T1"
+
+
+def test_picture_of_a_position():
+    s = position(COUNTED, 1)
+    assert go.show(s).splitlines() == [
+        " 5  X . O . .",
+        " 4  X X O . .",
+        " 3  . X O . .",
+        " 2  X X O . .",
+        " 1  . X O . .",
+        "    A B C D E",
+        "Black (X) to move, who may pass too and end the game",
+    ]
+    ended = step(step(s, 25), 25)
+    assert go.show(s._replace(passes=jnp.int8(0))).endswith("\nBlack (X) to move")
+    assert go.show(ended, 7.5).endswith("\nWhite (O) wins by 13.5: area 9 to 15, komi 7.5")
+    assert go.show(ended, -6).endswith("\ndraw: area 9 to 15, komi -6")
+    assert go.show(step(s, 0)).endswith("\nWhite (O) wins, as the other made an illegal move")

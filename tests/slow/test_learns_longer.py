@@ -1,0 +1,20 @@
+"""The recipes that take a minute each learn tic-tac-toe."""
+
+import pytest
+from recipes import learns
+
+OPTIONS = {
+    "alphazero": (
+        "--iterations=160",
+        "--num_envs=256",
+        "--batch_size=256",
+        "--rating_positions=38400",
+        "--rating_games=100",
+    ),
+    "evopawness": ("--iterations=36", "--num_envs=128", "--batch_size=128", "--rating_positions=25600"),
+}
+
+
+@pytest.mark.parametrize("recipe", OPTIONS)
+def test_a_recipe_learns(recipe, tmp_path, monkeypatch, record_property):
+    learns(recipe, OPTIONS[recipe], tmp_path, monkeypatch, record_property)

@@ -1,0 +1,215 @@
+"""Analysis of one position: the tree kept after a move, budgets, lines of play."""
+
+import dataclasses
+import json
+import time
+from types import SimpleNamespace
+
+import jax
+import numpy as np
+import pytest
+from toys import blank_network, noisy_network
+
+import envs
+from agents.actions import ILLEGAL
+from agents.config import Config
+from agents.players.analysis import advance, analyse, from_tree_policy, line, look, make_analyst, report
+from agents.runtime import mesh
+from agents.search.policies import make_tree_policy
+from agents.search.tree import ROOT
+
+CONFIG = Config(num_simulations=32, max_num_considered_actions=16)
+KINDS = ["gumbel", "puct"]
+
+
+def tictactoe(picture: str):
+    cells = [{"X": 1, "O": -1, ".": 0}[c] for c in picture.replace(" ", "")]
+    return envs.make("tictactoe").from_record({"board": cells, "to_move": 1 if sum(cells) == 0 else -1})
+
+
+def same_below(old, new, there: int, here: int) -> int:
+    """Compares node `there` of one tree and `here` of another, and all below; gives the number of nodes."""
+    for name in (
+        "mover",
+        "over",
+        "raw_values",
+        "values",
+        "visits",
+        "logits",
+        "edge_visits",
+        "edge_values",
+        "lower_bound",
+        "upper_bound",
+    ):
+        if getattr(old, name) is not None:
+            np.testing.assert_array_equal(getattr(old, name)[0, there], getattr(new, name)[0, here])
+    for a, b in zip(jax.tree.leaves(old.states), jax.tree.leaves(new.states), strict=True):
+        np.testing.assert_array_equal(a[0, there], b[0, here])
+    count = 1
+    for edge in np.flatnonzero(old.child[0, there] >= 0):
+        below, moved = int(old.child[0, there, edge]), int(new.child[0, here, edge])
+        assert new.parent[0, moved] == here < moved
+        assert new.edge[0, moved] == edge
+        count += same_below(old, new, below, moved)
+    assert (new.child[0, here] >= 0).sum() == (old.child[0, there] >= 0).sum()
+    return count
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("slots", [False, True], ids=["dense", "slots"])
+def test_the_tree_under_a_move_is_kept(kind, slots):
+    """Every node below the move played, with all that is known of it; then it grows on."""
+    game = envs.make("foq:rows=4,cols=5")
+    config = dataclasses.replace(CONFIG, search=kind, proofs=True, root_symmetry="average")
+    tree_policy = make_tree_policy(game, noisy_network(20), config, slots=slots)
+    analyst = from_tree_policy(game, tree_policy, config.num_simulations, max_nodes=200)
+    state = game.init()
+    trees = analyse(analyst, {}, jax.random.key(0), analyst.begin({}, jax.random.key(1), state), simulations=96)
+    old = jax.device_get(trees)
+    assert int(old.visits[0, ROOT]) == 97
+    edge = int(old.edge_visits[0, ROOT].argmax())
+    code = int(np.broadcast_to(analyst.codes(old), old.logits.shape)[0, ROOT, edge])
+    after = advance(analyst, {}, jax.random.key(2), trees, code)
+    new = jax.device_get(after)
+    assert int(new.size[0]) == same_below(old, new, int(old.child[0, ROOT, edge]), ROOT) > 10
+    assert new.parent[0, ROOT] == -1
+    assert (new.child[0, int(new.size[0]) :] == -1).all()
+    assert (new.visits[0, int(new.size[0]) :] == 0).all()
+    grown = jax.device_get(analyse(analyst, {}, jax.random.key(3), after, simulations=64))
+    assert int(grown.visits[0, ROOT]) == int(new.visits[0, ROOT]) + 64
+    assert int(grown.edge_visits[0, ROOT].sum()) == int(grown.visits[0, ROOT]) - 1
+    legal = np.asarray(game.mask(game.step(state, code)))
+    codes = np.broadcast_to(analyst.codes(grown), grown.logits.shape)[0, ROOT]
+    assert legal[codes[grown.edge_visits[0, ROOT] > 0]].all()
+
+
+def test_a_move_that_nobody_tried_is_planted_anew():
+    game = envs.make("tictactoe")
+    analyst = make_analyst(
+        game, blank_network(9), dataclasses.replace(CONFIG, num_simulations=4), max_nodes=50, copies=2
+    )
+    trees = analyst.run_simulations({}, jax.random.key(0), analyst.begin({}, jax.random.key(1), game.init()))
+    untried = int(np.flatnonzero(np.asarray(trees.edge_visits[:, ROOT]).sum(0) == 0)[0])
+    after = advance(analyst, {}, jax.random.key(2), trees, untried)
+    assert after.size.tolist() == [1, 1]
+    np.testing.assert_array_equal(after.states.board[0, ROOT], game.step(game.init(), untried).board)
+
+
+def test_budgets():
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), CONFIG, max_nodes=10_000)
+    begin = lambda: analyst.begin({}, jax.random.key(1), game.init())
+    run = lambda **budget: analyse(analyst, {}, jax.random.key(0), begin(), **budget)
+    assert int(run(simulations=100).visits[0, ROOT]) == 1 + 96  # whole steps of 32
+    assert int(run(simulations=1).visits[0, ROOT]) == 1 + 32  # one at least
+    started = time.monotonic()
+    long = run(seconds=0.5)
+    assert 0.05 < time.monotonic() - started < 3
+    assert int(long.visits[0, ROOT]) > 1 + 32
+    small = make_analyst(game, blank_network(9), CONFIG, max_nodes=70)
+    full = analyse(small, {}, jax.random.key(0), small.begin({}, jax.random.key(1), game.init()), seconds=60)
+    assert int(full.size[0]) <= 70
+    for bad in ({}, {"seconds": 0.0}, {"simulations": -1}):
+        with pytest.raises(ValueError, match="analyse"):
+            run(**bad)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_report_names_wins_draws_and_losses(kind):
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), dataclasses.replace(CONFIG, search=kind), max_nodes=2000, copies=2)
+    said = {}
+    for picture in ("XX. OO. ...", "XXO OOX X..", "X.O ... X.O"):
+        trees = analyst.begin({}, jax.random.key(1), tictactoe(picture))
+        said[picture] = report(analyst, analyse(analyst, {}, jax.random.key(0), trees, simulations=320), most=3)
+    win = said["XX. OO. ..."]
+    assert (win["proven"], win["value"], win["simulations"]) == ("win", 1.0, 640)
+    assert win["moves"][0]["action"] == game.action_name(2)
+    assert win["moves"][0]["proven"] == "win"
+    assert win["moves"][0]["line"] == [game.action_name(2)]
+    draw = said["XXO OOX X.."]
+    assert (draw["proven"], draw["value"], len(draw["moves"])) == ("draw", 0.0, 2)
+    assert [len(move["line"]) for move in draw["moves"]] == [2, 2]
+    block = said["X.O ... X.O"]
+    assert block["moves"][0]["action"] == game.action_name(3)  # wins, where all else loses to cell 5
+    assert block["proven"] == "win"
+    assert json.loads(json.dumps(said)) == said
+    trees = analyst.begin({}, jax.random.key(1), tictactoe("X.X .O. X.O"))
+    lost = report(analyst, analyse(analyst, {}, jax.random.key(0), trees, simulations=640))
+    assert (lost["proven"], lost["value"]) == ("loss", -1.0)
+    assert [move["proven"] for move in lost["moves"]] == ["loss"] * 4
+    assert sum(move["prior"] for move in lost["moves"]) == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "visits", "searched", "first", "value"),
+    [
+        ((0.3, 0.4), (50, 60), 0.35, "b3", 0.35),  # more than the draw that is sure
+        ((0.3, -0.1), (50, 60), -0.05, "a3", 0.0),  # less
+        ((0.3, 0.4), (60, 50), 0.3, "a3", 0.3),  # hardly looked at
+    ],
+)
+def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, searched, first, value):
+    """Of three moves the first is a proven draw and the third a proven loss, whatever their mean values were."""
+    edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
+    tree = SimpleNamespace(
+        logits=edges(0, 0, 0, rest=ILLEGAL), edge_visits=edges(*visits, 70), edge_values=edges(*values, 0.5),
+        lower_bound=edges(0, -1, -1, rest=-1), upper_bound=edges(0, 1, -1, rest=-1),
+        child=edges(-1, -1, -1).astype(int),
+        mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
+    )  # fmt: skip
+    searched = np.array([[searched, -searched]])
+    said = look(envs.make("tictactoe"), tree, edges(0, 0, 0)[:, 0], searched, np.arange(9)[None], most=9)
+    assert [move["action"] for move in said["moves"]] == [first, {"a3": "b3", "b3": "a3"}[first], "c3"]
+    assert (said["value"], said["proven"]) == (value, None)
+    assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
+
+
+@pytest.mark.parametrize(("visits", "order"), [((32, 32, 8), ["a3", "b3", "c3"]), ((32, 40, 8), ["b3", "a3", "c3"])])
+def test_between_moves_visited_as_often_the_improved_policy_decides(visits, order):
+    """b3 is worth a little more than a3, by less than its prior makes up for."""
+    edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
+    tree = SimpleNamespace(
+        logits=edges(0, -4, -4, rest=ILLEGAL), edge_visits=edges(*visits), edge_values=edges(0.010, 0.012, 0.5),
+        child=edges(-1, -1, -1).astype(int), mover=np.zeros((1, 1), int), visits=np.full((1, 1), 73),
+        values=np.zeros((1, 1, 2)), lower_bound=None, upper_bound=None,
+    )  # fmt: skip
+    said = look(
+        envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9
+    )
+    assert [move["action"] for move in said["moves"]] == order
+
+
+def test_a_line_follows_what_is_proven():
+    """A move that was tried more often than one that then won, and one that turned out worse than a sure draw."""
+    nodes = 4
+    edges = lambda *rows: np.array([rows], np.float32)
+    tree = SimpleNamespace(
+        child=edges([1, -1, -1], [2, 3, -1], [-1, -1, -1], [-1, -1, -1]).astype(int),
+        edge_visits=edges([5, 0, 0], [3, 1, 0], [0, 0, 0], [0, 0, 0]),
+        edge_values=edges([0, 0, 0], [-0.5, 0.0, 0], [0, 0, 0], [0, 0, 0]),
+        lower_bound=np.full((1, nodes, 3), -1), upper_bound=np.full((1, nodes, 3), 1),
+    )  # fmt: skip
+    codes = np.broadcast_to(np.arange(3), (nodes, 3))
+    assert line(tree, codes, 0) == [0, 0]
+    for proven in (1, 0):
+        tree.lower_bound[0, 1, 1] = tree.upper_bound[0, 1, 1] = proven
+        assert line(tree, codes, 0) == [0, 1]
+    tree.edge_values[0, 1, 0] = 0.5  # better than the draw
+    assert line(tree, codes, 0) == [0, 0]
+
+
+def test_a_finished_position_has_no_moves_to_report():
+    game = envs.make("tictactoe")
+    analyst = make_analyst(game, blank_network(9), CONFIG, max_nodes=100)
+    tree = analyst.begin({}, jax.random.key(0), tictactoe("XXX OO. ..."))
+    said = report(analyst, tree)
+    assert (said["moves"], said["proven"], said["values"]) == ([], None, [1.0, -1.0])
+
+
+def test_what_does_not_go_together_is_refused():
+    game, config = envs.make("tictactoe"), dataclasses.replace(CONFIG, search_loop="mctx")
+    with pytest.raises(ValueError, match="--search_loop=mctx: trees that are kept"):
+        make_analyst(game, blank_network(9), config)
+    with pytest.raises(ValueError, match="3 copies do not divide among 2 devices"):
+        make_analyst(game, blank_network(9), CONFIG, copies=3, devices=mesh.make_mesh(2, 2))

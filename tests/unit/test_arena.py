@@ -1,0 +1,205 @@
+"""Matches, players and their statistics."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import envs
+from agents.arena import match, openings
+from agents.players.players import Player, make_player
+
+
+def first_or_last(first: bool, game: envs.Game) -> Player:
+    """Plays the lowest or the highest legal code."""
+
+    def act(weights, key, states, plies):
+        mask = jax.vmap(game.mask)(states)
+        return (mask.argmax(-1) if first else mask.shape[-1] - 1 - mask[:, ::-1].argmax(-1)).astype(jnp.int32)
+
+    return Player("first" if first else "last", act)
+
+
+def test_a_game_followed_by_hand():
+    """Lowest code for A, highest for B. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
+    game = envs.make("tictactoe")
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    played = match.play_match(game, a, b, games=4, opening_plies=0, seed=0)
+    assert played.score.tolist() == [[1, 1], [0, 0]]
+    assert played.plies.tolist() == [[5, 5], [5, 5]]
+    result = match.result(a, b, played)
+    assert (result.wins, result.draws, result.losses, result.distinct, result.openings) == (2, 0, 2, 2, 1)
+    assert (result.score, result.elo) == (0.5, 0)
+
+
+@pytest.mark.parametrize(("seconds", "heard"), [(0, [0, 0, 0, 0, 2, 2, 2, 2, 2, 4]), (1e9, [0, 0, 2, 2, 2, 4])])
+def test_a_match_tells_how_far_it_is(seconds, heard, monkeypatch):
+    """The games above, five plies each: looked at after every ply, or after 1, 2 and 4 more. A wins those it begins."""
+    monkeypatch.setattr(match, "LOOK_SECONDS", seconds)
+    game, told = envs.make("tictactoe"), []
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    played = match.play_match(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
+    assert [len(points) for points in told] == heard
+    assert told[-1].tolist() == [1, 1, 0, 0]
+    assert played.score.tolist() == [[1, 1], [0, 0]]
+
+
+def test_a_match_of_three():
+    """Equal players without chance play the same game from every seat, which one of the seats wins."""
+    game = envs.make("foq_multi:rows=4,cols=4")
+    same = first_or_last(True, game)
+    played = match.play_match(game, same, same, games=12, opening_plies=2, seed=0)
+    assert played.score.shape == (3, 4)
+    assert (np.sort(played.score, axis=0) == [[0], [0], [1]]).all()
+    assert (played.plies == played.plies[0]).all()
+    even = match.result(same, same, played)
+    assert (even.players, even.games, even.wins, even.draws, even.losses) == (3, 12, 4, 0, 8)
+    assert even.elo == pytest.approx(0, abs=0.01)
+    assert even.score == pytest.approx(1 / 3)
+    assert even.score_interval[0] < 1 / 3 < even.score_interval[1]
+    with pytest.raises(ValueError, match="--games must be a multiple of 3, since every opening is played from all"):
+        match.play_match(game, same, same, games=100, opening_plies=0, seed=0)
+
+
+def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
+    game = envs.make("tictactoe")
+    a = make_player("random", game, 1)
+    result = match.result(a, a, match.play_match(game, a, a, games=400, opening_plies=2, seed=1))
+    assert result.wins + result.draws + result.losses == 400
+    low, high = result.score_interval
+    assert low < 0.5 < high
+    assert result.distinct > 300
+
+
+def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():
+    """Tic-tac-toe has 38 positions after three moves. Between players without chance those that come again tell nothing
+    new: a match that knows no other ends."""
+    game, looked = envs.make("tictactoe"), []
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    never = lambda pairs: bool(looked.append(len(pairs)))
+    played = match.play_match(game, a, b, games=4000, opening_plies=3, seed=0, stop=never)
+    assert looked == [38]
+    result = match.result(a, b, played)
+    assert (result.games, result.openings, result.distinct) == (100, 38, 76)
+    connect, looked[:] = envs.make("connect_four"), []
+    a, b = first_or_last(True, connect), first_or_last(False, connect)
+    played = match.play_match(connect, a, b, games=200, opening_plies=3, seed=0, stop=never)
+    assert looked == [50]
+    assert (len(np.unique(played.opening)), played.score.size) == (100, 200)
+
+
+def test_games_that_come_again_do_not_narrow_the_interval():
+    game = envs.make("tictactoe")
+    a, b = first_or_last(True, game), first_or_last(False, game)
+    few, many = (match.play_match(game, a, b, games=n, opening_plies=2, seed=0) for n in (24, 240))
+    assert match.result(a, b, few).distinct == match.result(a, b, many).distinct == 24
+    assert match.result(a, b, few).score_interval == match.result(a, b, many).score_interval
+    assert np.sort(match.evidence(many)).tolist() == np.sort(few.score.mean(0)).tolist()
+
+
+def test_the_greedy_one_takes_what_is_best_at_once():
+    """In FoQ the move that leaves the other the fewest moves against its own, which is enough against `random`."""
+    game = envs.make("foq:rows=4,cols=5")
+    a, b = make_player("greedy", game, 1), make_player("random", game, 1)
+    assert a.name == "greedy"
+    assert match.result(a, b, match.play_match(game, a, b, games=100, opening_plies=1, seed=2)).score > 0.7
+
+
+def test_minimax_and_uct_win_in_one_and_block():
+    game = envs.make("tictactoe")
+    records = [
+        {"board": [1, 1, 0, -1, -1, 0, 0, 0, 0], "to_move": 1},
+        {"board": [1, 1, 0, -1, 0, 0, 0, 0, 0], "to_move": -1},
+    ]
+    states = jax.tree.map(lambda *x: jnp.stack(x), *(game.from_record(r) for r in records))
+    for name in ("minimax:2", "uct:500"):
+        player = make_player(name, game, 1)
+        assert player.act(None, jax.random.key(0), states, jnp.full(2, 3)).tolist() == [2, 2]
+
+
+def test_three_plies_ahead_as_by_a_plain_recursion():
+    """Where the same side may move again as well: a game in which a lowest code grants another move."""
+    plain = envs.make("foq:rows=4,cols=5")
+    lowest = lambda s, a: plain.mask(s).argmax() == a
+
+    def again(s, a):
+        """The mover plays once more for the other, who then is asked nothing: the lowest code stands for two plies."""
+        moved = plain.move(s, a)
+        twice = plain.move(moved, plain.mask(moved).argmax())
+        keep = lowest(s, a) & ~plain.over(moved)
+        return jax.tree.map(lambda x, y: jnp.where(keep, x, y), twice, moved)
+
+    game = dataclasses.replace(plain, move=again)
+    step, mask, over, player, rewards, value = map(
+        jax.jit, (game.move, game.mask, game.over, game.player, game.rewards, game.evaluate)
+    )
+
+    def best(s, depth):
+        """The value of every legal move for the mover."""
+        found, mover = {}, int(player(s))
+        for action in np.flatnonzero(np.asarray(mask(s))):
+            child = step(s, int(action))
+            if bool(over(child)):
+                found[action] = float(rewards(child)[mover])
+                continue
+            below = float(value(child)) if depth == 1 else max(best(child, depth - 1).values())
+            found[action] = below if int(player(child)) == mover else -below
+        return found
+
+    act = jax.jit(make_player("minimax:3", game, 1).act)
+    states = openings.sample_openings(plain, jax.random.key(5), 12, 4)[0]
+    chosen = [np.asarray(act(None, jax.random.key(i), states, jnp.full(12, 4))) for i in range(8)]
+    for i in range(12):
+        one = jax.tree.map(lambda x, i=i: x[i], states)
+        if not bool(over(one)):
+            values = best(one, 3)
+            top = {action for action, v in values.items() if v > max(values.values()) - 1e-5}
+            assert {moves[i] for moves in chosen} <= top
+
+
+def test_intervals():
+    """Forty pairs split evenly: wider than for pairs that are all 1/2; never closed, also when all were won."""
+    even = match.score_interval(np.full(40, 0.5))
+    split = match.score_interval(np.repeat([0.0, 1.0], 20))
+    assert split[0] < even[0] < 0.5 < even[1] < split[1]
+    # A binomial share of 20 in 40 has a standard error of 0.079.
+    np.testing.assert_allclose(split, (0.5 - 1.96 * 0.079, 0.5 + 1.96 * 0.079), atol=0.02)
+    low, high = match.score_interval(np.ones(40))
+    assert 0.9 < low < high <= 1
+
+
+def test_intervals_of_three_with_draws():
+    """Three games of which one is drawn among all: 4/9 of the points; the interval closes around it."""
+    low, high = match.score_interval(np.full(100, 4 / 9), players=3)
+    assert 0.42 < low < 4 / 9 < high < 0.48
+
+
+def test_elo_by_hand():
+    assert match.elo(0.5) == 0
+    assert match.elo(10 / 11) == pytest.approx(400)
+    assert match.elo(1.0) is None
+    # One of three: even with a third of the points, and with ten times the chances of either of the others 10 of 12.
+    assert match.elo(1 / 3, 3) == pytest.approx(0)
+    assert match.elo(10 / 12, 3) == pytest.approx(400)
+    assert match.equivalent_score(10 / 11, 3) == pytest.approx(10 / 12)
+    assert [match.equivalent_score(share, 2) for share in (0.0, 0.55, 1.0)] == pytest.approx([0, 0.55, 1])
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("uct:x", "whole number"), ("minimax:0", "whole number"), ("minimax:99", "deepest is minimax:"),
+        ("alice", "random, greedy, uct:N"), ("alice@x", "number of simulations"),
+    ],
+)  # fmt: skip
+def test_unknown_players_are_refused(spec, words):
+    with pytest.raises(ValueError, match=words):
+        make_player(spec, envs.make("tictactoe"), 1)
+
+
+def test_looking_ahead_by_turns_is_for_two():
+    with pytest.raises(ValueError, match="minimax:2 is for two players; foq_multi:.* has 3"):
+        make_player("minimax:2", envs.make("foq_multi"), 1)
+    make_player("greedy", envs.make("foq_multi"), 1)

@@ -1,0 +1,152 @@
+"""Matches with programs that speak GTP: GNU Go, and ones that break off, hang, cheat or resign."""
+
+import os
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import envs
+from agents.arena import host_match, openings
+from agents.arena import match as arena
+from agents.players import gtp_client
+from agents.players.players import Guest, make_player
+
+GAME = envs.make("go:size=5,komi=24.5")
+
+# A program that knows the protocol and answers genmove as it is told to.
+PROGRAM = """
+import os, pathlib, sys, time
+pathlib.Path(f"{sys.argv[1]}/{os.getpid()}").touch()
+for line in sys.stdin:
+    if line.startswith("genmove"):
+        ANSWER
+    else:
+        print("=\\n", flush=True)
+"""
+
+
+@pytest.fixture
+def program(tmp_path):
+    """program(answer): a program whose answer to genmove is that line of Python; its processes leave their numbers."""
+
+    def make(answer):
+        (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
+        (tmp_path / "started").mkdir()
+        return gtp_client.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
+
+    yield make
+    for path in (tmp_path / "started").iterdir():  # nobody is left behind
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(path.name), 0)
+
+
+def match(a, b, games=4, **options):
+    options = {"games": games, "opening_plies": 2, "seed": 0, "timeout": 20.0} | options
+    return host_match.play_match(GAME, a, b, **options)
+
+
+def says(answer):
+    return f"print('= {answer}\\n', flush=True)"
+
+
+@pytest.mark.parametrize("name", [GAME.name, "evopawness:max_plies=6,history=1"])
+def test_openings_are_those_of_the_arena(name):
+    """Each from both seats, A first behind it in the first half: also in EvoPawness, which player 1 begins."""
+    game, began = envs.make(name), [[]]
+
+    def move(start, actions, state):
+        began[-1].append(list(actions))
+        return int(np.flatnonzero(game.mask(state))[0])
+
+    played = host_match.play_match(
+        game, Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
+        tell=lambda done, lane: began.append([]),
+    )  # fmt: skip
+    drawn = next(openings.make_openings(game, 2, 3, False)(jax.random.key(4)))
+    there = [asked[0] for asked in began if asked]  # moves made when the guest was asked first
+    assert [actions[:3] for actions in there] == np.repeat(drawn.moves, 2, axis=0).tolist()
+    assert [len(actions) for actions in there] == [3, 4, 3, 4]
+    assert played.opening.tolist() == openings.wide(drawn.code).tolist()
+
+
+def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):
+    """Two programs that only pass: without an opening White has all the komi."""
+    passing = program(says("pass"))
+    played = match(passing, passing, opening_plies=0)
+    assert played.score.tolist() == [[0, 0], [1, 1]]  # A has Black in the first half
+    assert (played.plies == 2).all()
+    result = arena.result(passing, passing, played)
+    assert (result.games, result.wins, result.losses, result.distinct) == (4, 2, 2, 2)
+
+
+def test_resigning_loses(program):
+    played = match(program(says("resign")), make_player("random", GAME, 0), games=6)
+    assert (played.score == 0).all()
+    assert played.plies.tolist() == [[2] * 3, [3] * 3]  # the other moves first in the second half
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("sys.exit(3)", "ended at 'genmove [bw]' with exit code 3"),
+        ("time.sleep(1000)", "no answer to 'genmove [bw]' within 2 s"),
+        (says("Z9"), "plays 'Z9' at move 3, which is not legal"),
+        (says(""), "plays '' at move 3, which is not legal"),
+        ("print('? I will not\\n', flush=True)", "answers 'genmove [bw]' with '. I will not'"),
+        ("print('hello\\n', flush=True)", "answers 'genmove [bw]' with 'hello'"),
+    ],
+)
+def test_a_program_that_fails_is_named_in_one_line(program, answer, words):
+    failing = program(answer)
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=words) as said:
+        match(failing, make_player("random", GAME, 0), timeout=2.0)
+    assert failing.name in str(said.value)
+    assert "\n" not in str(said.value)
+    assert time.monotonic() - began < 60
+
+
+def test_a_match_stops_when_it_is_decided(program):
+    looked = []
+    played = match(program(says("resign")), make_player("random", GAME, 0), games=20,
+                   stop=lambda pairs: looked.append(len(pairs)) or len(pairs) >= 3)  # fmt: skip
+    assert played.score.shape == (2, looked[-1])
+    assert 3 <= looked[-1] <= 7
+    assert looked == sorted(looked)
+
+
+def test_unknown_programs_and_other_games_are_refused(program):
+    with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
+        gtp_client.program("gtp:no-such-engine --fast")
+    with pytest.raises(ValueError, match="there is no program ''"):
+        gtp_client.program("gtp:")
+    passing, game = program(says("pass")), envs.make("othello")
+    with pytest.raises(ValueError, match="GTP programs play Go"):
+        host_match.play_match(game, passing, passing, games=2, opening_plies=0, seed=0)
+    with pytest.raises(ValueError, match="play matches only"):
+        make_player(passing.name, GAME, 8)
+
+
+def test_a_guest_knows_the_moves_from_the_start():
+    """Openings have three moves; what the guest is shown is what its moves lead to."""
+    game, seen = envs.make("tictactoe"), []
+
+    def move(start, actions, state):
+        for action in actions:
+            start = game.move(start, action)
+        assert game.to_record(start) == game.to_record(state)
+        seen.append(len(actions))
+        return int(np.flatnonzero(game.mask(state))[0])
+
+    guest = Guest("guest", move)
+    told = []
+    options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: told.append(said)}
+    played = host_match.play_match(game, guest, make_player("random", game, 0), **options)
+    assert [done for done, _ in told] == [1, 2, 3, 4, 5, 6]
+    assert [lane.score for _, lane in told] == played.score.T.ravel().tolist()
+    assert {count for count in seen if count < 5} == {3, 4}  # first behind the opening in one half, second in the other
+    with pytest.raises(ValueError, match="games for two; foq_multi.* is for 3"):
+        host_match.play_match(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)
