@@ -28,9 +28,9 @@ def interface(name: str) -> Any:
     return terminal
 
 
-def main(arguments: Sequence[str]) -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     with cli.errors():
-        options = cli.parse(Options, arguments)
+        options = cli.parse(Options, sys.argv[1:] if arguments is None else arguments)
         cli.keep_compiled()
         if options.trees > 1:
             mesh.claim_cores()
@@ -44,4 +44,4 @@ def main(arguments: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -47,11 +47,11 @@ def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
 
 def identity(spec: str, player: Player) -> str:
     """The player's name, with what is in a network's file in place of where it lies."""
-    folder = inner(spec).partition("@")[0]
-    if not Path(folder).exists():
+    folder = models.locate(Path(inner(spec).partition("@")[0]))
+    if not folder.exists():
         return player.name
-    before, _, after = player.name.rpartition(folder)
-    return before + models.digest(models.find(Path(folder))) + after
+    before, _, after = player.name.rpartition(str(folder))
+    return before + models.digest(models.find(folder)) + after
 
 
 def seed_of(seed: int, a: str, b: str) -> int:

@@ -93,7 +93,7 @@ def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True
         raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
     if kind == "gtp":
         raise ValueError(f"player '{spec}': programs that speak GTP play matches only")
-    if not Path(path).exists():
+    if not models.locate(Path(path)).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
     if not at:
         num_simulations = usual_simulations(models.about(models.find(Path(path)))["config"], num_simulations)
@@ -107,7 +107,7 @@ def usual_simulations(config: Config, num_simulations: int) -> int:
 
 def game_of(spec: str) -> str | None:
     """Spec of the game that a player was trained on; None for players of any game."""
-    path = Path(inner(spec).partition("@")[0])
+    path = models.locate(Path(inner(spec).partition("@")[0]))
     return models.about(models.find(path))["config"].env if path.exists() else None
 
 

@@ -23,7 +23,14 @@ from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
-SHIPPED = Path(__file__).parents[2] / "models"
+PACKED = Path(__file__).parents[1] / "models"  # where a wheel puts them
+SHIPPED = PACKED if PACKED.is_dir() else Path(__file__).parents[2] / "models"
+
+
+def locate(path: Path) -> Path:
+    """`path` itself; where nothing exists there and it reads models/NAME, the shipped network of that name."""
+    shipped = SHIPPED / path.name
+    return shipped if path.parent == Path("models") and not path.exists() and shipped.is_dir() else path
 
 
 def find(path: Path) -> Path:
@@ -32,17 +39,19 @@ def find(path: Path) -> Path:
     Raises:
         CheckpointError: there is none.
     """
+    path = locate(path)
     return path if (path / FILE).is_file() else checkpoint.find(path, "networks")
 
 
 @functools.lru_cache(maxsize=64)
 def shipped(game: Game) -> str | None:
-    """The folder in models/ with a network for exactly this game, if there is one; short where that leads there."""
+    """The shipped network for exactly this game, if there is one: as models/NAME where that name leads to it."""
     folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
     path = next((path for path in folders if about(path)["config"].env == game.name), None)
     if path is None:
         return None
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    short = Path("models") / path.name
+    return str(short if locate(short).exists() and locate(short).samefile(path) else path)
 
 
 def about(path: Path) -> dict[str, Any]:

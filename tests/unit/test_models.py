@@ -1,7 +1,9 @@
 """Networks as small files: the same play as the run they come from, in half precision."""
 
 import dataclasses
+import shutil
 import sys
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -156,3 +158,22 @@ def test_config_of_another_version(folders, tmp_path):
     np.savez(tmp_path / models.FILE, **arrays)
     with pytest.raises(CheckpointError, match="another version"):
         models.about(tmp_path)
+
+
+def test_shipped_networks_are_found_from_any_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    models.shipped.cache_clear()
+    assert models.shipped(envs.make("tictactoe")) == "models/tictactoe"
+    assert models.find(Path("models/tictactoe")) == models.SHIPPED / "tictactoe"
+    assert game_of("models/tictactoe@8") == envs.make("tictactoe").name
+    with pytest.raises(CheckpointError, match="does not exist"):
+        models.find(Path("models/nowhere"))
+
+
+def test_a_network_of_ones_own_comes_before_a_shipped_one_of_the_same_name(folders, monkeypatch, tmp_path):
+    shutil.copytree(folders[1], tmp_path / "models" / "tictactoe")
+    monkeypatch.chdir(tmp_path)
+    models.shipped.cache_clear()
+    assert game_of("models/tictactoe") == envs.make(SPEC).name
+    assert models.shipped(envs.make("tictactoe")) == str(models.SHIPPED / "tictactoe")
+    models.shipped.cache_clear()
