@@ -246,7 +246,7 @@ class Config:
 RENAMED = {
     "weights": "init_from", "gumbel_actions": "max_num_considered_actions", "value_scale": "gumbel_value_scale",
     "first_play_urgency": "fpu_reduction", "final_learning_rate": "final_lr_fraction",
-    "random_opening_plies": "random_opening_plies", "lesson_share": "proof_share",
+    "random_plies": "random_opening_plies", "lesson_share": "proof_share",
 }  # fmt: skip
 # Options of version 0.1 that brought nothing, with the value that every record has to have.
 REMOVED: dict[str, Any] = {

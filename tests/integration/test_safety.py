@@ -212,7 +212,7 @@ def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeyp
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [("--learning_rate=1e36", "the network answered with"), ("--value_weight=1e39", " updates in a row had losses")],
+    [("--learning_rate=1e36", "the network answered with"), ("--future_weight=1e39", " updates in a row had losses")],
 )
 def test_a_run_that_diverges_stops_with_a_diagnosis(tmp_path, option, words):
     """Steps that leave weights finite, but not what the network makes of them; and a loss beyond float32's range."""

@@ -116,7 +116,7 @@ def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeyp
     answers = iter(
         [[[True], [True]], [[True], [False]]]
     )  # of both: whether the last save has ended, whether there is room
-    monkeypatch.setattr(processes, "gathered", lambda *numbers: np.array(next(answers)))
+    monkeypatch.setattr(processes, "allgather", lambda *numbers: np.array(next(answers)))
     assert saver.start(snapshot(parts[0]()), minutes=1.0)
     assert saver.poll()
     assert saver.saved is None
