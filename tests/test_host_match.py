@@ -85,7 +85,7 @@ def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):
     assert played.score.tolist() == [[0, 0], [1, 1]]  # A has Black in the first half
     assert (played.plies == 2).all()
     result = arena.result(passing, passing, played)
-    assert (result.games, result.wins, result.losses, result.distinct) == (4, 2, 2, 2)
+    assert (result.games, result.wins, result.losses, result.repeated) == (2, 1, 1, 2)
 
 
 def test_resigning_loses(program):
@@ -225,5 +225,5 @@ def test_gnu_go_beats_a_random_player_as_the_command_says():
     assert (result["a"], result["b"], result["games"]) == (GNUGO, "random", 6)
     assert result["wins"] + result["draws"] + result["losses"] == 6
     assert result["score"] >= 0.5
-    assert result["distinct"] > 3
+    assert result["repeated"] == 0
     assert np.isfinite(result["mean_plies"])
