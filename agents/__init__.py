@@ -1,1 +1,12 @@
-"""The engine, in the order the data flows: each file imports only files above it in the README's folder map."""
+"""The engine. What a user needs is here: load a network, search, make players, play a match, analyse a position.
+
+The packages stand in the order in which data flows; each imports only those before it.
+"""
+
+from agents.arena.match import play_match
+from agents.players.analysis import analyse_position
+from agents.players.players import make_player
+from agents.search.policies import make_search
+from agents.storage.weights import TrainedNetwork, load_network
+
+__all__ = ["TrainedNetwork", "analyse_position", "load_network", "make_player", "make_search", "play_match"]

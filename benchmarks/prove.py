@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
 from agents.network.inference import make_evaluate
-from agents.network.network import make_network
 from agents.runtime import cli, mesh
 from agents.solvers import proof_number
 from agents.storage import weights as models
@@ -37,8 +36,8 @@ ROOM = 1 << 20
 
 def measure(minutes: float) -> Iterator[rounds.Row]:
     whole = envs.make("foq")
-    config = models.about(MODEL)["config"]
-    opinion = make_evaluate(whole, make_network(whole, config)), models.load(MODEL, config)
+    trained = models.load_network(MODEL, whole)
+    opinion = make_evaluate(whole, trained.net), trained.weights
     for rows, cols in BOARDS:
         game = envs.make(f"foq:rows={rows},cols={cols}")
         plain = dataclasses.replace(game, known_result=None, canonical=None)

@@ -26,7 +26,6 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents.network.network import make_network
 from agents.search import policies as search
 from agents.search import tree as tree_search
 from agents.storage import weights as models
@@ -59,10 +58,9 @@ def positions(name: str, game: Game) -> tuple[Any, np.ndarray]:
 
 def estimates(name: str, game: Game, simulations: int, states: Any) -> dict[str, np.ndarray]:
     """Each estimate for the player to move, float[M]."""
-    path = ROOT / "models" / name
-    config = dataclasses.replace(models.about(path)["config"], num_simulations=simulations)
-    weights = models.load(path, config)
-    tree_policy = search.make_tree_policy(game, make_network(game, config), config)
+    trained = models.load_network(ROOT / "models" / name, game)
+    config, weights = dataclasses.replace(trained.config, num_simulations=simulations), trained.weights
+    tree_policy = search.make_tree_policy(game, trained.net, config)
 
     @jax.jit
     def look(key: Any, states: Any):

@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
 from agents.arena import match
-from agents.network.network import make_network
 from agents.players.players import for_play, make_player
 from agents.runtime import cli, mesh
 from agents.search.policies import make_search
@@ -81,7 +80,7 @@ def chances(boards: list[str]) -> str:
             for name, games in (("random", 4000), ("uct:100", 200)):
                 say(f"{game.name}, {name}")
                 player = make_player(name, game, 0)
-                played = match.play_match(game, player, player, games=games, opening_plies=0, seed=1)
+                played = match.play_games(game, player, player, games=games, opening_plies=0, seed=1)
                 share = np.concatenate([played.score[0], 1 - played.score[1]]).mean()
                 cells += [f"{share:.1%}", f"{played.plies.mean():.1f}"]
             rows.append([f"`{form}`", sides.replace(",", " x "), *cells])
@@ -99,9 +98,9 @@ def first_moves(game: envs.Game, search: Any, weights: Any) -> dict[str, float]:
 
 def searcher(game: envs.Game, simulations: int) -> tuple[Any, Any]:
     """The compiled search of the network, and its weights."""
-    config = models.about(MODEL)["config"]
-    search = make_search(game, make_network(game, config), for_play(config, game, simulations), explore=False)
-    return jax.jit(search), models.load(MODEL, config)
+    trained = models.load_network(MODEL, game)
+    search = make_search(game, trained.net, for_play(trained.config, game, simulations), explore=False)
+    return jax.jit(search), trained.weights
 
 
 def full_board(game: envs.Game) -> str:
@@ -115,7 +114,7 @@ def full_board(game: envs.Game) -> str:
     rows = [[name, *(f"{column[name]:+.2f}" for column in columns.values())] for name in order]
     say("games of the network against itself")
     player = make_player(f"{MODEL}@32", game, 0)
-    played = match.play_match(game, player, player, games=200, opening_plies=2, seed=1, fair=True)
+    played = match.play_games(game, player, player, games=200, opening_plies=2, seed=1, fair=True)
     # Without exploration both games from an opening are the same: the openings are the sample, not the games.
     first = ((played.score[0] + 1 - played.score[1]) / 2)[np.unique(played.opening, return_index=True)[1]]
     return FULL.format(

@@ -15,7 +15,7 @@ from rich.progress import MofNCompleteColumn, Progress
 import envs
 from agents.arena import elo, host_match, match, tables
 from agents.arena.host_match import Anyone
-from agents.arena.match import opening_plies
+from agents.arena.match import opening_plies_of
 from agents.players import gtp_client, stateful
 from agents.players.human import coloured, person
 from agents.players.players import Guest, Player, choose_game, make_player, proved
@@ -97,7 +97,7 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     start, even = time.monotonic(), game.num_players if HUMAN in names else 400 // game.num_players * game.num_players
     timeout = host_match.TIMEOUT if is_gate else command.timeout
     games = even if command.games is None else command.games
-    plies = opening_plies(game, games, command.opening_plies)
+    plies = opening_plies_of(game, games, command.opening_plies)
     played = play(
         game, a, b, timeout, games=games, opening_plies=plies, fair=command.fair, seed=command.seed, stop=stop
     )
@@ -151,11 +151,11 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
             said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
             console.print("", coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
 
-        return host_match.play_match(game, a, b, timeout=timeout, tell=show, **options)
+        return host_match.play_games(game, a, b, timeout=timeout, tell=show, **options)
     with bar:
         task = bar.add_task(words, total=options["games"])
         tell = lambda done, lane: bar.update(task, completed=done)
-        return host_match.play_match(game, a, b, timeout=timeout, tell=tell, **options)
+        return host_match.play_games(game, a, b, timeout=timeout, tell=tell, **options)
 
 
 def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words: str, **options: Any) -> match.Games:
@@ -170,7 +170,7 @@ def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words
             bar.update(task, completed=len(points), description=f"{words}, {tally(points)}")
 
         try:
-            return match.play_match(game, a, b, tell=tell, **options)
+            return match.play_games(game, a, b, tell=tell, **options)
         except KeyboardInterrupt:
             bar.stop()
             said = f"stopped after {len(points)} of {options['games']} games, the shorter ones first: {tally(points)}"

@@ -85,7 +85,7 @@ class Table:
         self.play(lane, action, process)
 
 
-def play_match(
+def play_games(
     game: Game,
     a: Anyone,
     b: Anyone,
@@ -98,7 +98,7 @@ def play_match(
     timeout: float = TIMEOUT,
     tell: Callable[[int, Lane], None] = lambda done, lane: None,
 ) -> Games:
-    """As `match.play_match`, between any players; `tell` hears after each game how many are done, and of that game.
+    """As `match.play_games`, between any players; `tell` hears after each game how many are done, and of that game.
 
     With `stop` the pairs that are complete, up to the first that is not, are looked at after each game.
 

@@ -21,7 +21,7 @@ from rich.progress import Progress
 import envs
 from agents.arena import elo, solved_positions, tables
 from agents.arena import match as arena
-from agents.arena.match import opening_plies
+from agents.arena.match import opening_plies_of
 from agents.players.players import Player, choose_game, game_of, inner, make_player, simulations_of, usual_baselines
 from agents.storage import checkpoint
 from agents.storage import weights as models
@@ -131,7 +131,7 @@ def run_ladder(command: Ladder) -> None:
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
     wanted = schedule(len(baselines), len(networks))
     games = 100 // game.num_players * game.num_players if command.games is None else command.games
-    plies = opening_plies(game, games, command.opening_plies)
+    plies = opening_plies_of(game, games, command.opening_plies)
     options = {"games": games, "opening_plies": plies, "fair": command.fair}
     meetings = meet(game, command, list(zip(specs, players, strict=True)), wanted, options)
     points = elo.fit(meetings, len(players), 0, game.num_players)
@@ -179,7 +179,7 @@ def meet(
             if (pairs := known.find(match)) is None:
                 try:
                     sides = players[a][1], players[b][1]
-                    played = arena.play_match(game, *sides, seed=match["seed"], tell=tell, **options)
+                    played = arena.play_games(game, *sides, seed=match["seed"], tell=tell, **options)
                 except KeyboardInterrupt:
                     bar.stop()
                     console.print(f"stopped after {done} of {len(wanted)} matches; the same command goes on from there")

@@ -145,7 +145,7 @@ def check_match(game: Game, games: int, opening_plies: int | None, option: str =
         raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
 
 
-def play_match(
+def play_games(
     game: Game,
     a: Player,
     b: Player,
@@ -180,7 +180,7 @@ def play_match(
 
 def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool, tell: Tell = nobody):
     """`match(weights_a, weights_b, key)` gives the games of `pairs` openings, then those of others and so on, compiled
-    once, for any weights of the two players; `tell` as for `play_match`."""
+    once, for any weights of the two players; `tell` as for `play_games`."""
     devices = mesh.make_mesh(pairs, pairs)
     draw = make_openings(game, pairs, opening_plies, fair)
     play = jax.jit(make_group(game, a, b, devices))
@@ -277,7 +277,28 @@ def equivalent_score(share: float, players: int) -> float:
     return share / (share + (players - 1) * (1 - share))
 
 
-def opening_plies(game: Game, games: int, asked: int | None) -> int:
+def opening_plies_of(game: Game, games: int, asked: int | None) -> int:
     """Random moves of the openings of a match; raises ValueError for a match that cannot be played."""
     check_match(game, games, asked)
     return openings.enough_plies(game, games // game.num_players) if asked is None else asked
+
+
+def play_match(
+    game: Game, a: Player, b: Player, games: int, *, opening_plies: int | None = None, seed: int = 0, fair: bool = True
+) -> Result:
+    """Plays a match and gives its result from the side of `a`.
+
+    Args:
+        game: rules.
+        a: one player, see `players.make_player`.
+        b: the other player; with more than two seats they have all the others.
+        games: how many, a multiple of the number of seats: every opening is played from all of them.
+        opening_plies: random moves of an opening; by default as many as the match needs different openings.
+        seed: of openings and players.
+        fair: leave out openings that are decided already.
+
+    Raises:
+        ValueError: a number of games or plies that cannot be played.
+    """
+    plies = opening_plies_of(game, games, opening_plies)
+    return result(a, b, play_games(game, a, b, games=games, opening_plies=plies, seed=seed, fair=fair))

@@ -17,7 +17,6 @@ from rich.console import Console
 import envs
 from agents.arena import solved_positions, tables
 from agents.network.inference import make_evaluate
-from agents.network.network import make_network
 from agents.players.players import Player, choose_game, config_of, for_play, game_of, inner, make_player, simulations_of
 from agents.solvers import proof_number, retrograde
 from agents.storage import weights as models
@@ -111,9 +110,8 @@ def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
     """What a network thinks of positions, with its weights; None without one."""
     if folder is None:
         return None, None
-    path = models.find(Path(folder))
-    config = models.about(path)["config"]
-    return make_evaluate(game, make_network(game, config)), models.load(path, config)
+    trained = models.load_network(folder, game)
+    return make_evaluate(game, trained.net), trained.weights
 
 
 def run_prove(command: Prove) -> None:

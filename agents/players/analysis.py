@@ -16,10 +16,12 @@ from jax.sharding import Mesh, PartitionSpec
 from agents.actions import ILLEGAL
 from agents.config import Config
 from agents.network.network import Network
+from agents.players.players import for_play
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.policies import TreePolicy, make_tree_policy
 from agents.search.tree import ROOT, Tree
+from agents.storage.weights import TrainedNetwork
 from envs.game import Array, Game
 
 PROVEN = {-1: "loss", 0: "draw", 1: "win"}
@@ -155,6 +157,37 @@ def advance(analyst: Analyst, weights: Any, key: Array, tree: Tree, action: int)
     state = jax.tree.map(lambda x: x[0, ROOT], analyst.states(tree))
     anew = analyst.begin(weights, key, analyst.game.move(state, action))
     return jax.tree.map(lambda a, b: jnp.where(known.reshape(-1, *[1] * (a.ndim - 1)), a, b), after, anew)
+
+
+def analyse_position(
+    trained: TrainedNetwork,
+    state: Any,
+    *,
+    seconds: float | None = None,
+    simulations: int | None = None,
+    step: int = 32,
+    most: int = 5,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Searches one position with a trained network as it plays, and gives the `report`.
+
+    Args:
+        trained: from `load_network`.
+        state: the position.
+        seconds: time of the search, counted from the end of its first step, which may have to compile.
+        simulations: their number, where no time is given, or at most.
+        step: simulations between two looks at the clock.
+        most: moves in the report.
+        seed: of the search.
+
+    Raises:
+        ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
+    """
+    begin_key, search_key = jax.random.split(jax.random.key(seed))
+    analyst = make_analyst(trained.game, trained.net, for_play(trained.config, trained.game, step))
+    tree = analyst.begin(trained.weights, begin_key, state)
+    tree = analyse(analyst, trained.weights, search_key, tree, seconds=seconds, simulations=simulations)
+    return report(analyst, tree, most)
 
 
 def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:

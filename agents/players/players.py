@@ -64,7 +64,7 @@ class Guest:
     move: Mover
 
 
-def make_player(spec: str, game: Game, num_simulations: int, proofs: bool = True) -> Player:
+def make_player(spec: str, game: Game, num_simulations: int = 32, proofs: bool = True) -> Player:
     """The player of a spec, see `NAMES`; `num_simulations` is for a network without @N, `proofs` for one that searches.
 
     Raises:
@@ -192,12 +192,9 @@ def proving_player(player: Player, game: Game, max_positions: int) -> Player:
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
     """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move, or for one
     of value generations the move to the best value. The position itself is seen through all symmetries."""
-    path = models.find(path)
-    config = models.about(path)["config"]
-    if config.env != game.name:
-        raise ValueError(f"{path} is a network for {config.env}, not for {game.name}")
-    act = make_act(game, config, num_simulations, proofs)
-    return Player(f"{path}@{num_simulations}", act, models.load(path, config))
+    trained = models.load_network(path, game)
+    act = make_act(game, trained.config, num_simulations, proofs)
+    return Player(f"{trained.path}@{num_simulations}", act, trained.weights)
 
 
 def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = True) -> Act:

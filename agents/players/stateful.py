@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec
 
 from agents.actions import ILLEGAL
-from agents.network.network import make_network
 from agents.players import analysis
 from agents.players.analysis import Analyst
 from agents.players.players import Mover, for_play, game_of, make_player, proved
@@ -41,15 +40,14 @@ def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analy
     Raises:
         ValueError: a network of another game.
     """
-    path = models.find(Path(spec))
-    config = models.about(path)["config"]
-    if not same_but_komi(config.env, game.name):
-        raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
-    config = for_play(dataclasses.replace(config, search_loop="native"), game, step)
+    trained = models.load_network(spec)
+    if not same_but_komi(trained.config.env, game.name):
+        raise ValueError(f"expected a network for {game.name}, got one for {trained.config.env} in {spec}")
+    config = for_play(dataclasses.replace(trained.config, search_loop="native"), game, step)
     devices = mesh.make_mesh(trees, trees)
-    weights = jax.device_put(models.load(path, config), NamedSharding(devices, PartitionSpec()))
-    net = make_network(game, config)
-    return analysis.make_analyst(game, net, config, max_nodes=ROOM, copies=trees, devices=devices), weights
+    weights = jax.device_put(trained.weights, NamedSharding(devices, PartitionSpec()))
+    analyst = analysis.make_analyst(game, trained.net, config, max_nodes=ROOM, copies=trees, devices=devices)
+    return analyst, weights
 
 
 def same_but_komi(a: str, b: str) -> bool:

@@ -60,7 +60,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         base = checkpoint.about(path)["config"]
     else:
         path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)
-        base = dataclasses.replace(base, **(sizes(Path(chosen.weights)) if chosen.weights else {}))
+        base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     default = Training(**{**dataclasses.asdict(base), "resume": chosen.resume})
     given = parse(Training, arguments, default)
     config = Config(**{f.name: getattr(given, f.name) for f in dataclasses.fields(Config)})

@@ -19,8 +19,6 @@ import numpy as np
 
 import envs
 from agents.arena.ladder import LADDER
-from agents.config import Config
-from agents.network.network import make_network
 from agents.run import game_log
 from agents.run.metrics import METRICS
 from agents.runtime import cli
@@ -195,8 +193,9 @@ def draw_ladder(folder: Path) -> str | None:
     return as_svg(figure)
 
 
-def draw_race(game: envs.Game, path: Path, config: Config) -> str | None:
+def draw_race(trained: models.TrainedNetwork) -> str | None:
     """Of the race to a sum, the network's value of every total for who is to move there, beside the exact one."""
+    game = trained.game
     name, _, options = game.name.partition(":")
     if name != "sum_to_100":
         return None
@@ -204,8 +203,7 @@ def draw_race(game: envs.Game, path: Path, config: Config) -> str | None:
     totals = np.arange(target)
     states = jax.tree.map(lambda x: jnp.broadcast_to(x, (target, *x.shape)), game.init())
     states = states._replace(total=jnp.asarray(totals, states.total.dtype))
-    net = make_network(game, config)
-    _, value = jax.jit(net.apply)(models.load(path, config), jax.vmap(game.observe)(states))
+    _, value = jax.jit(trained.net.apply)(trained.weights, jax.vmap(game.observe)(states))
     figure, axes = new_figure(wide=True)
     lost = (target - totals) % (largest + 1) == 0  # whatever is added, the other side completes it to largest + 1
     axes.step(totals, np.where(lost, -1, 1), where="mid", color="grey", linewidth=1, label="exact")
@@ -301,14 +299,13 @@ def page(folder: Path) -> str:
         ValueError: the folder holds no run.
     """
     rows = read_metrics(folder)
-    path = models.find(folder)
-    config = models.about(path)["config"]
-    game = envs.make(config.env)
+    trained = models.load_network(folder)
+    game, config = trained.game, trained.config
     cards = [(panel.title, panel.what, draw_panel(panel, rows), "") for panel in PANELS]
     calibrated = "Results of positions by the value that the network gave them: right on the line, large dots are many."
     cards.append(("Calibration", calibrated, draw_calibration(rows), ""))
     cards.append(("Ladder", "Ratings of the networks and of the baselines.", draw_ladder(folder), " wide"))
-    cards.append(("Value of every total", "Beside the exact one.", draw_race(game, path, config), " wide"))
+    cards.append(("Value of every total", "Beside the exact one.", draw_race(trained), " wide"))
     shown = "".join(
         f"<section class='card{kind}'><h3>{title}</h3><p>{what}</p>{svg}</section>"
         for title, what, svg, kind in cards

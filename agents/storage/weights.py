@@ -16,7 +16,7 @@ import numpy as np
 import envs
 from agents import config as config_lib
 from agents.config import Config
-from agents.network.network import make_network
+from agents.network.network import Network, make_network
 from agents.storage import checkpoint
 from agents.storage.checkpoint import CheckpointError
 from envs.game import Game
@@ -89,6 +89,36 @@ def load(path: Path, config: Config) -> Any:
     return jax.tree_util.tree_map_with_path(leaf, shapes)
 
 
+@dataclasses.dataclass(frozen=True)
+class TrainedNetwork:
+    """A network with its weights, its game and the options that it was trained with."""
+
+    path: Path
+    game: Game
+    config: Config
+    net: Network
+    weights: Any
+
+
+def load_network(path: str | Path, game: Game | None = None) -> TrainedNetwork:
+    """Loads the newest network of a run, one of its networks/ITERATION, or a model such as models/foq.
+
+    Args:
+        path: the folder.
+        game: the game that the network has to be for; None accepts any.
+
+    Raises:
+        CheckpointError: there is no network, or it is damaged.
+        ValueError: the network is for another game.
+    """
+    found = find(Path(path))
+    config = about(found)["config"]
+    if game is not None and config.env != game.name:
+        raise ValueError(f"expected a network for {game.name}, got one for {config.env} in {path}")
+    game = game or envs.make(config.env)
+    return TrainedNetwork(found, game, config, make_network(game, config), load(found, config))
+
+
 def shapes_of(env: str, config: Config) -> Any:
     """Shapes of the weights of `config` for a game."""
     return jax.eval_shape(make_network(envs.make(env), config).init, jax.random.key(0))
@@ -119,7 +149,7 @@ def save(source: Path, folder: Path, **options: Any) -> Path:
         if not (np.abs(x) <= limit).all():
             raise ValueError(f"{path}: {name} does not fit into half precision")
         arrays[name] = x.astype(np.float16)
-    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "weights": ""}})
+    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "init_from": ""}})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
     with (folder / f"{FILE}.new").open("wb") as file:

@@ -329,7 +329,7 @@ def test_a_ladder_that_was_stopped_goes_on(run, tmp_path, monkeypatch, capsys):
 
     import evaluate
 
-    real, played, most = arena.play_match, [], 1
+    real, played, most = arena.play_games, [], 1
 
     def play(game, a, b, **options):
         if len(played) == most:
@@ -347,7 +347,7 @@ def test_a_ladder_that_was_stopped_goes_on(run, tmp_path, monkeypatch, capsys):
             code = stop.code
         return code, capsys.readouterr().err, len(played)
 
-    monkeypatch.setattr(arena, "play_match", play)
+    monkeypatch.setattr(arena, "play_games", play)
     half, whole, moved = tmp_path / "half", tmp_path / "whole", tmp_path / "moved"
     shutil.copytree(run[0] / "runs/a", half, ignore=shutil.ignore_patterns("matches.jsonl", "ladder.json"))
     shutil.copytree(half, whole)

@@ -56,7 +56,7 @@ def test_go_wins_against_random_moves(size):
     path = str(ROOT / "models" / f"go_{size}x{size}")
     game = envs.make(game_of(path))
     alone, random = (make_player(spec, game, 0) for spec in (f"{path}@0", "random"))
-    played = match.play_match(game, alone, random, games=20, opening_plies=2, seed=0)
+    played = match.play_games(game, alone, random, games=20, opening_plies=2, seed=0)
     assert played.score.mean() >= 0.95
 
 

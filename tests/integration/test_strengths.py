@@ -10,7 +10,7 @@ from agents.players.players import make_player
 def test_one_who_thinks_beats_two_at_random():
     game = envs.make("foq_multi:rows=5,cols=6")
     uct, random = make_player("uct:60", game, 1), make_player("random", game, 1)
-    strong = match.result(uct, random, match.play_match(game, uct, random, games=99, opening_plies=1, seed=2))
+    strong = match.result(uct, random, match.play_games(game, uct, random, games=99, opening_plies=1, seed=2))
     assert strong.score > 0.55  # even would be a third
 
 
@@ -19,6 +19,6 @@ def test_one_who_thinks_beats_two_at_random():
 def test_thinking_players_beat_the_random_one(strong, spec):
     game = envs.make(spec)
     a, b = make_player(strong, game, 1), make_player("random", game, 1)
-    result = match.result(a, b, match.play_match(game, a, b, games=100, opening_plies=1, seed=2))
+    result = match.result(a, b, match.play_games(game, a, b, games=100, opening_plies=1, seed=2))
     assert result.score > 0.75
     assert result.losses < 25

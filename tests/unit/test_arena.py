@@ -26,7 +26,7 @@ def test_a_game_followed_by_hand():
     """Lowest code for A, highest for B. A first: X 0, O 8, X 1, O 7, X 2 wins. B first: 8, 0, 7, 1, 6."""
     game = envs.make("tictactoe")
     a, b = first_or_last(True, game), first_or_last(False, game)
-    played = match.play_match(game, a, b, games=4, opening_plies=0, seed=0)
+    played = match.play_games(game, a, b, games=4, opening_plies=0, seed=0)
     assert played.score.tolist() == [[1, 1], [0, 0]]
     assert played.plies.tolist() == [[5, 5], [5, 5]]
     result = match.result(a, b, played)
@@ -41,7 +41,7 @@ def test_a_match_tells_how_far_it_is(seconds, heard, monkeypatch):
     monkeypatch.setattr(match, "LOOK_SECONDS", seconds)
     game, told = envs.make("tictactoe"), []
     a, b = first_or_last(True, game), first_or_last(False, game)
-    played = match.play_match(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
+    played = match.play_games(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
     assert [len(points) for points in told] == heard
     assert told[-1].tolist() == [1, 1, 0, 0]
     assert played.score.tolist() == [[1, 1], [0, 0]]
@@ -51,7 +51,7 @@ def test_a_match_of_three():
     """Equal players without chance play the same game from every seat, which one of the seats wins."""
     game = envs.make("foq_multi:rows=4,cols=4")
     same = first_or_last(True, game)
-    played = match.play_match(game, same, same, games=12, opening_plies=2, seed=0)
+    played = match.play_games(game, same, same, games=12, opening_plies=2, seed=0)
     assert played.score.shape == (3, 4)
     assert (np.sort(played.score, axis=0) == [[0], [0], [1]]).all()
     assert (played.plies == played.plies[0]).all()
@@ -63,13 +63,13 @@ def test_a_match_of_three():
     assert even.score == pytest.approx(1 / 3)
     assert even.score_interval[0] < 1 / 3 < even.score_interval[1]
     with pytest.raises(ValueError, match="--games must be a multiple of 3, since every opening is played from all"):
-        match.play_match(game, same, same, games=100, opening_plies=0, seed=0)
+        match.play_games(game, same, same, games=100, opening_plies=0, seed=0)
 
 
 def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     game = envs.make("tictactoe")
     a = make_player("random", game, 1)
-    result = match.result(a, a, match.play_match(game, a, a, games=400, opening_plies=2, seed=1))
+    result = match.result(a, a, match.play_games(game, a, a, games=400, opening_plies=2, seed=1))
     assert result.wins + result.draws + result.losses == 400
     low, high = result.score_interval
     assert low < 0.5 < high
@@ -82,13 +82,13 @@ def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():
     game, looked = envs.make("tictactoe"), []
     a, b = first_or_last(True, game), first_or_last(False, game)
     never = lambda pairs: bool(looked.append(len(pairs)))
-    played = match.play_match(game, a, b, games=4000, opening_plies=3, seed=0, stop=never)
+    played = match.play_games(game, a, b, games=4000, opening_plies=3, seed=0, stop=never)
     assert looked == [38]
     result = match.result(a, b, played)
     assert (result.games, result.openings, result.repeated) == (76, 38, 24)
     connect, looked[:] = envs.make("connect_four"), []
     a, b = first_or_last(True, connect), first_or_last(False, connect)
-    played = match.play_match(connect, a, b, games=200, opening_plies=3, seed=0, stop=never)
+    played = match.play_games(connect, a, b, games=200, opening_plies=3, seed=0, stop=never)
     assert looked == [50]
     assert (len(np.unique(played.opening)), played.score.size) == (100, 200)
 
@@ -96,7 +96,7 @@ def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():
 def test_games_that_come_again_do_not_narrow_the_interval():
     game = envs.make("tictactoe")
     a, b = first_or_last(True, game), first_or_last(False, game)
-    few, many = (match.play_match(game, a, b, games=n, opening_plies=2, seed=0) for n in (24, 240))
+    few, many = (match.play_games(game, a, b, games=n, opening_plies=2, seed=0) for n in (24, 240))
     once, again = (match.result(a, b, played) for played in (few, many))
     assert (once.games, once.repeated, once.openings) == (24, 0, 12)
     assert (again.games, again.repeated, again.openings) == (24, 216, 12)
@@ -127,7 +127,7 @@ def test_the_greedy_one_takes_what_is_best_at_once():
     game = envs.make("foq:rows=4,cols=5")
     a, b = make_player("greedy", game, 1), make_player("random", game, 1)
     assert a.name == "greedy"
-    assert match.result(a, b, match.play_match(game, a, b, games=100, opening_plies=1, seed=2)).score > 0.7
+    assert match.result(a, b, match.play_games(game, a, b, games=100, opening_plies=1, seed=2)).score > 0.7
 
 
 def test_minimax_and_uct_win_in_one_and_block():

@@ -45,7 +45,7 @@ def program(tmp_path):
 
 def match(a, b, games=4, **options):
     options = {"games": games, "opening_plies": 2, "seed": 0, "timeout": 20.0} | options
-    return host_match.play_match(GAME, a, b, **options)
+    return host_match.play_games(GAME, a, b, **options)
 
 
 def says(answer):
@@ -61,13 +61,13 @@ def test_openings_are_those_of_the_arena(name):
         began[-1].append(list(actions))
         return int(np.flatnonzero(game.mask(state))[0])
 
-    played = host_match.play_match(
+    played = host_match.play_games(
         game, Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
         tell=lambda done, lane: began.append([]),
     )  # fmt: skip
     anyone = make_player("random", game, 0)
     drawn = next(openings.make_openings(game, 2, 3, False)(jax.random.split(jax.random.key(4))[0]))
-    same = arena.play_match(game, anyone, anyone, games=4, opening_plies=3, seed=4)
+    same = arena.play_games(game, anyone, anyone, games=4, opening_plies=3, seed=4)
     there = [asked[0] for asked in began if asked]  # moves made when the guest was asked first
     assert [actions[:3] for actions in there] == np.repeat(drawn.moves, 2, axis=0).tolist()
     assert [len(actions) for actions in there] == [3, 4, 3, 4]
@@ -127,7 +127,7 @@ def test_unknown_programs_and_other_games_are_refused(program):
         gtp_client.program("gtp:")
     passing, game = program(says("pass")), envs.make("othello")
     with pytest.raises(ValueError, match="GTP programs play Go"):
-        host_match.play_match(game, passing, passing, games=2, opening_plies=0, seed=0)
+        host_match.play_games(game, passing, passing, games=2, opening_plies=0, seed=0)
     with pytest.raises(ValueError, match="play matches only"):
         make_player(passing.name, GAME, 8)
 
@@ -146,9 +146,9 @@ def test_a_guest_knows_the_moves_from_the_start():
     guest = Guest("guest", move)
     told = []
     options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: told.append(said)}
-    played = host_match.play_match(game, guest, make_player("random", game, 0), **options)
+    played = host_match.play_games(game, guest, make_player("random", game, 0), **options)
     assert [done for done, _ in told] == [1, 2, 3, 4, 5, 6]
     assert [lane.score for _, lane in told] == played.score.T.ravel().tolist()
     assert {count for count in seen if count < 5} == {3, 4}  # first behind the opening in one half, second in the other
     with pytest.raises(ValueError, match="games for two; foq_multi.* is for 3"):
-        host_match.play_match(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)
+        host_match.play_games(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)

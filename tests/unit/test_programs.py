@@ -72,7 +72,7 @@ def test_a_match_that_is_stopped_says_what_it_brought(monkeypatch, capsys):
         tell(np.array([1, 0.5, 0, 1]))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(arena, "play_match", stopped)
+    monkeypatch.setattr(arena, "play_games", stopped)
     match = ["match", "random", "random", "--env=tictactoe", "--games=10"]
     code, said = in_process("evaluate.py", match, monkeypatch, capsys)
     assert code == 130

@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.network.network import make_network
 from agents.players.analysis import look
 from agents.players.players import for_play, inner, make_player, proved
 from agents.search.policies import TreePolicy, make_tree_policy
@@ -70,13 +69,9 @@ def make_engine(game: Game, spec: str, step: int) -> Engine:
     spec = inner(spec)
     if spec == "uct":
         return _engine(game, spec, None, uct_tree_policy(game, step), None, step)
-    path = models.find(Path(spec))
-    config = models.about(path)["config"]
-    if config.env != game.name:
-        raise ValueError(f"{spec} is a network for {config.env}, not for {game.name}")
-    net, weights = make_network(game, config), models.load(path, config)
-    config = for_play(dataclasses.replace(config, search_loop="native"), game, step)
-    return _engine(game, spec, path, make_tree_policy(game, net, config), weights, step)
+    trained = models.load_network(spec, game)
+    config = for_play(dataclasses.replace(trained.config, search_loop="native"), game, step)
+    return _engine(game, spec, trained.path, make_tree_policy(game, trained.net, config), trained.weights, step)
 
 
 def renewed(engine: Engine) -> Engine:
