@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import jax
@@ -109,13 +110,15 @@ def play_match(
         raise ValueError(f"people, clocks and other programs play games for two; {game.name} is for {game.num_players}")
     match.check_match(game, games, opening_plies)
     table, pairs = Table(game), games // 2
-    drawn = next(openings.make_openings(game, pairs, opening_plies, fair)(jax.random.key(seed)))
+    opening_key, key = jax.random.split(jax.random.key(seed))  # as `arena.make_match` does
+    drawn = next(openings.make_openings(game, pairs, opening_plies, fair)(opening_key))
     starts = [[move for move in moves if move >= 0] for moves in drawn.moves.tolist()]
     movers = np.asarray(jax.vmap(game.player)(drawn.states))
     todo = ((pair, half) for pair in range(pairs) for half in range(2))
     width = min(games, AT_ONCE, max(2, os.cpu_count() or 2))
     width = 1 if Guest in (type(a), type(b)) else width
-    ours = {i: asker(player, width, seed + i) for i, player in enumerate((a, b)) if isinstance(player, Player)}
+    seats = enumerate(zip((a, b), jax.random.split(key), strict=True))
+    ours = {i: asker(player, width, own) for i, (player, own) in seats if isinstance(player, Player)}
     score, plies = np.full((2, pairs), np.nan), np.zeros((2, pairs), int)
     code, opening = np.zeros((2, pairs), np.uint64), openings.wide(drawn.code)
     lanes: list[Lane] = []
@@ -203,24 +206,18 @@ def advance(table: Table, lanes: list[Lane], ours: dict[int, Callable[..., np.nd
         score_if_over(table, lane)
 
 
-def asker(player: Player, width: int, seed: int) -> Callable[[list[Lane]], np.ndarray]:
+def asker(player: Player, width: int, key: Array) -> Callable[[list[Lane]], np.ndarray]:
     """`choose(lanes) -> actions` of a player of ours, always in a batch of `width`, so that it is compiled once."""
-    act, keys = jax.jit(player.act), _keys(seed)
+    act, turns = jax.jit(player.act), itertools.count()
 
     def choose(lanes: list[Lane]) -> np.ndarray:
         filled = [lanes[i] if i < len(lanes) else lanes[0] for i in range(width)]
         states = jax.tree.map(lambda *x: jnp.stack(x), *(lane.state for lane in filled))
         plies = jnp.array([len(lane.moves) for lane in filled], jnp.int32)
-        return np.asarray(act(player.weights, next(keys), states, plies))[: len(lanes)]
+        turn_key = jax.random.fold_in(key, next(turns))
+        return np.asarray(act(player.weights, turn_key, states, plies))[: len(lanes)]
 
     return choose
-
-
-def _keys(seed: int) -> Iterator[Array]:
-    count = 0
-    while True:
-        yield jax.random.fold_in(jax.random.key(seed), count)
-        count += 1
 
 
 def fingerprint(lane: Lane) -> np.uint64:

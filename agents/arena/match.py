@@ -46,7 +46,7 @@ class Games(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """A match from the side of player A."""
+    """A match from the side of player A. Repeated games are left out of every figure but `repeated`."""
 
     players: int  # seats of the game; 1 over this is an even score
     a: str
@@ -55,8 +55,8 @@ class Result:
     wins: int
     draws: int
     losses: int
-    distinct: int  # different games, those from openings that are the same in a mirror counted as from one
-    openings: int  # different openings
+    repeated: int  # further games that were played, see `once`
+    openings: int  # different openings, up to symmetry
     mean_plies: float
     score: float  # share of the points
     score_interval: tuple[float, float]
@@ -214,17 +214,23 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
     return match
 
 
+def once(played: Games) -> Games:
+    """The match without repeated games: those from an opening that are, move by move, the games from an earlier one.
+    Between players without chance an opening that comes again tells nothing new."""
+    first = np.sort(np.unique(played.code, axis=1, return_index=True)[1])
+    return Games(*(x[..., first] for x in played))
+
+
 def evidence(played: Games) -> np.ndarray:
-    """A's mean score in the games from each opening, float[M], without those that are move by move games counted
-    already: between players without chance an opening that comes again tells nothing new."""
-    first = np.unique(played.code, axis=1, return_index=True)[1]
-    return played.score.mean(0)[np.sort(first)]
+    """A's mean score in the games from each opening, float[M], without repeated games."""
+    return once(played).score.mean(0)
 
 
 def result(a: Named, b: Named, played: Games) -> Result:
     """Counts and intervals. The unit of chance is the games from one opening: their results hang together."""
-    score, n = played.score, len(played.score)
-    low, high = score_interval(evidence(played), n)
+    counted = once(played)
+    score, n = counted.score, len(counted.score)
+    low, high = score_interval(score.mean(0), n)
     return Result(
         players=n,
         a=a.name,
@@ -233,9 +239,9 @@ def result(a: Named, b: Named, played: Games) -> Result:
         wins=int((score == 1).sum()),
         draws=int(((score > 0) & (score < 1)).sum()),
         losses=int((score == 0).sum()),
-        distinct=len(np.unique(played.code)),
-        openings=len(np.unique(played.opening)),
-        mean_plies=float(played.plies.mean()),
+        repeated=played.score.size - score.size,
+        openings=len(np.unique(counted.opening)),
+        mean_plies=float(counted.plies.mean()),
         score=float(score.mean()),
         score_interval=(low, high),
         elo=elo(float(score.mean()), n),

@@ -12,16 +12,20 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.actions import random_action
+from agents.search.tree import Edges
 from agents.search.uct import make_uct
 from agents.solvers import proof_number, retrograde
 from envs.game import Array, Game
 
 MOST_PLIES = 10
-IN_VAIN = 3  # rounds in a row that bring hardly any other opening, after which a game is taken to have no more
+MOST_UNFAIR = 0.9  # of a fair opening, see `unfairness`
+PRIOR_VISITS = 5  # play-outs that the root's mean counts for in the value of each of its moves
+LOOKS = 16  # openings looked at for each fair opening wanted
+IN_VAIN = 32  # samples in a row, for each opening known, without a new one, after which the game has no more
 # Moves that a search for proofs may try to find out that an opening is decided: with two queens those of 4500
 # positions, 0.2 s of a core.
 PROOF_MOVES = 1 << 17
-FINE, PROVED, DECIDED, OVER = range(4)  # what is wrong with an opening
+PROVED, OVER = 2.0, 3.0  # unfairness of openings that are proved to be decided, and of finished games
 
 
 class Openings(NamedTuple):
@@ -30,7 +34,7 @@ class Openings(NamedTuple):
     states: Any  # [M, ...]
     moves: Array  # int32[M, plies], the random moves that lead there, -1 once a game is over
     code: Array  # uint32[M, 2], see `kind`
-    fault: Array  # int8[M]: FINE, DECIDED or OVER, see `make_openings`
+    unfair: Array  # float32[M], see `unfairness`; PROVED or OVER; 0 where fairness does not matter
 
 
 def random_ply(game: Game, key: Array, states: Any) -> tuple[Any, Array]:
@@ -42,8 +46,9 @@ def random_ply(game: Game, key: Array, states: Any) -> tuple[Any, Array]:
 
 def sample_openings(game: Game, key: Array, count: int, plies: int) -> tuple[Any, Array]:
     """Positions after `plies` random moves, [count, ...], and these moves, int32[count, plies]."""
-    states = jax.vmap(game.init)(jax.random.split(key, count))
-    ply = lambda states, t: random_ply(game, jax.random.fold_in(key, t), states)
+    start_key, move_key = jax.random.split(key)
+    states = jax.vmap(game.init)(jax.random.split(start_key, count))
+    ply = lambda states, t: random_ply(game, jax.random.fold_in(move_key, t), states)
     states, moves = jax.lax.scan(ply, states, jnp.arange(plies))
     return states, moves.T
 
@@ -69,11 +74,17 @@ def wide(code: Any) -> np.ndarray:
     return np.asarray(code[..., 0], np.uint64) << np.uint64(32) | np.asarray(code[..., 1], np.uint64)
 
 
-def one_sided(best: Array, players: int) -> Array:
-    """Whether a position tells little of the players, since who is to move gets nearly all points or hardly any, `best`
-    being the mean result of the best move: among n a win is 1, a loss -1 / (n - 1)."""
+def unfairness(edges: Edges, players: int) -> Array:
+    """How little each position tells of the players, float32[M]: 0 where the mover expects half of the points, 1 where
+    the mover gets all or nothing. Among n players a win is 1 and a loss -1 / (n - 1).
+
+    The mover expects the value of the best move. Each move's mean is shrunk toward the root's mean, which counts for
+    `PRIOR_VISITS` visits: with as many moves as play-outs, some move has won its only play-out in any position.
+    """
+    shrunk = (edges.visits * edges.edge_values + PRIOR_VISITS * edges.value[:, None]) / (edges.visits + PRIOR_VISITS)
+    best = jnp.where(edges.visits > 0, shrunk, -1.0).max(-1)
     share = (best * (players - 1) + 1) / players
-    return jnp.abs(share - 0.5) > 0.45
+    return 2 * jnp.abs(share - 0.5)
 
 
 @functools.lru_cache(maxsize=4)  # compiled once for all matches of a ladder
@@ -98,48 +109,77 @@ def make_decided(game: Game) -> Callable[[Any], Array]:
 
 
 def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[Array], Iterator[Openings]]:
-    """`draw(key)` gives `count` openings of `plies` random moves, then as many others, and so on without end: between
-    players without chance the same opening is the same game, and a network sees through every symmetry. Once the game
-    has no other, those that there are come again in turn.
+    """`draw(key)` gives `count` openings of `plies` random moves, then `count` others, and so on without end. All are
+    different: between players without chance the same opening is the same game, and a network sees through every
+    symmetry. Openings come again, in turn, only when the game has no other; finished games only when it has none.
 
-    With `fair` openings that are decided are left out: MCTS with 100 random play-outs finds a move that wins 95 in 100
-    of them, or none that loses fewer; or, unless there are too few others, a short search proves who wins.
+    With `fair` an opening is passed over if MCTS with 100 random play-outs expects nearly all points for one side, see
+    `unfairness`, or if a short search proves who wins. Where fair openings are too few, the least unfair follow, those
+    that are proved last.
     """
     proved = make_decided(game)
 
     @jax.jit
-    def look(key):
+    def sample(key):
         states, moves = sample_openings(game, key, 2 * count, plies)
-        fault = OVER * jax.vmap(game.over)(states)
-        if fair and plies:
-            edges = make_uct(game, 100)(jax.random.fold_in(key, plies), states)
-            best = jnp.where(edges.visits > 0, edges.edge_values, -1.0).max(-1)
-            fault = jnp.maximum(fault, DECIDED * one_sided(best, game.num_players))
-        return Openings(states, moves, kind(game, states), fault.astype(jnp.int8))
+        unfair = jnp.where(jax.vmap(game.over)(states), OVER, 0.0)
+        return Openings(states, moves, kind(game, states), unfair)
 
-    def candidates(key: Array, fine: list[Openings]) -> Iterator[Openings]:
-        """Openings that differ from all before, as long as some of them are found to be `fine`."""
+    @jax.jit
+    def look(key, states, unfair):
+        return jnp.maximum(unfair, unfairness(make_uct(game, 100)(key, states), game.num_players))
+
+    def judged(key: Array, some: list[Openings]) -> list[Openings]:
+        """At most `count` openings with their unfairness."""
+        if not (fair and plies and some):
+            return some
+        filled = jax.tree.map(lambda *x: np.stack(x), *(some[i % len(some)] for i in range(count)))
+        unfair = np.asarray(look(key, filled.states, filled.unfair))
+        return [opening._replace(unfair=x) for opening, x in zip(some, unfair, strict=False)]
+
+    def candidates(key: Array) -> Iterator[Openings]:
+        """Every opening once, until further samples are known openings only."""
+        sample_key, look_key = jax.random.split(key)
         known: set[int] = set()
-        rounds = in_vain = 0
-        while in_vain < IN_VAIN:
-            drawn, before = jax.device_get(look(jax.random.fold_in(key, rounds))), len(fine)
+        fresh: list[Openings] = []
+        in_vain = 0
+        for number in itertools.count():
+            drawn = jax.device_get(sample(jax.random.fold_in(sample_key, number)))
             for i, code in enumerate(wide(drawn.code).tolist()):
+                in_vain += 1
                 if code not in known:
+                    in_vain = 0
                     known.add(code)
-                    yield jax.tree.map(lambda x, i=i: x[i], drawn)
-            rounds += 1
-            in_vain = in_vain + 1 if 16 * (len(fine) - before) < count else 0
+                    fresh.append(jax.tree.map(lambda x, i=i: x[i], drawn))
+            exhausted = in_vain > IN_VAIN * len(known)
+            while len(fresh) >= count or (exhausted and fresh):
+                look_key, now_key = jax.random.split(look_key)
+                yield from judged(now_key, fresh[:count])
+                del fresh[:count]
+            if exhausted:
+                return
 
     def draw(key):
-        pools: tuple[list[Openings], ...] = [], [], [], []  # by fault
-        new = candidates(key, pools[FINE])
-        for given in itertools.count(0, count):
-            while len(pools[FINE]) < given + count and (opening := next(new, None)) is not None:
-                shown = fair and plies and opening.fault == FINE and proved(opening.states)
-                pools[PROVED if shown else opening.fault].append(opening)
-            enough = len(pools[FINE]) >= given + count
-            pool = pools[FINE] if enough else pools[FINE] + pools[PROVED] or pools[DECIDED] or pools[OVER]
-            yield jax.tree.map(lambda *x: np.stack(x), *(pool[i % len(pool)] for i in range(given, given + count)))
+        given: list[Openings] = []
+        fine: list[Openings] = []  # fair, not given yet
+        others: list[Openings] = []  # the same, unfair
+        ended: list[Openings] = []
+        new, looked = candidates(key), 0
+        for wanted in itertools.count(count, count):
+            while len(given) + len(fine) < wanted and looked < LOOKS * wanted:
+                if (opening := next(new, None)) is None:
+                    break
+                looked += 1
+                if fair and plies and opening.unfair <= MOST_UNFAIR and proved(opening.states):
+                    opening = opening._replace(unfair=np.float32(PROVED))
+                pool = fine if opening.unfair <= MOST_UNFAIR else ended if opening.unfair == OVER else others
+                pool.append(opening)
+            others.sort(key=lambda opening: opening.unfair)
+            filled = max(0, count - len(fine))
+            given += fine[:count] + others[:filled]
+            del fine[:count], others[:filled]
+            pool = given or ended
+            yield jax.tree.map(lambda *x: np.stack(x), *(pool[i % len(pool)] for i in range(wanted - count, wanted)))
 
     return draw
 
@@ -150,10 +190,10 @@ def enough_plies(game: Game, pairs: int) -> int:
     most = max(2, min(MOST_PLIES, game.max_plies // 3))
     ply = jax.jit(lambda key, states: random_ply(game, key, states)[0])
     codes = jax.jit(lambda states: kind(game, states))
-    key = jax.random.key(0)
-    states = jax.vmap(game.init)(jax.random.split(key, 2 * pairs))
+    start_key, move_key = jax.random.split(jax.random.key(0))
+    states = jax.vmap(game.init)(jax.random.split(start_key, 2 * pairs))
     for plies in range(1, most):
-        states = ply(jax.random.fold_in(key, plies), states)
+        states = ply(jax.random.fold_in(move_key, plies), states)
         if plies >= 2 and len(np.unique(wide(codes(states)))) >= pairs:
             return plies
     return most

@@ -25,7 +25,7 @@ def match_table(results: list[Result]) -> Table:
     out = Table(title=f"{results[0].a}, 95 % intervals over openings", box=box.SIMPLE, pad_edge=False)
     out.add_column("against", overflow="fold")
     even = () if results[0].players == 2 else ("even score",)
-    for name in ("won/drawn/lost", "score", *even, "Elo", "distinct", "plies"):
+    for name in ("won/drawn/lost", "score", *even, "Elo", "repeated", "plies"):
         out.add_column(name, justify="right", no_wrap=True)
     for r in results:
         low, high = r.score_interval
@@ -35,18 +35,18 @@ def match_table(results: list[Result]) -> Table:
             f"{r.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]",
             *(() if r.players == 2 else (f"{1 / r.players:.1%}",)),
             elo_text(r),
-            str(r.distinct),
+            str(r.repeated),
             f"{r.mean_plies:.1f}",
         )
     return out
 
 
 def openings_note(r: Result, plies: int) -> str:
-    """Says so where a match had to begin with the same openings again; without random moves nobody expects others."""
-    if not plies or r.openings * r.players >= r.games:
+    """Says how many games were repeated; without random moves nobody expects others."""
+    if not plies or not r.repeated:
         return ""
     many = f"{r.openings} opening{'s' if r.openings > 1 else ''} of {plies} moves, up to symmetry"
-    return f"{r.a} against {r.b}: no more than {many}, which came again, and {r.distinct} different games"
+    return f"{r.a} against {r.b}: only {r.games} different games from {many}; {r.repeated} repeated games do not count"
 
 
 def elo_text(r: Result) -> str:

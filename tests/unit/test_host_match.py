@@ -65,11 +65,13 @@ def test_openings_are_those_of_the_arena(name):
         game, Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
         tell=lambda done, lane: began.append([]),
     )  # fmt: skip
-    drawn = next(openings.make_openings(game, 2, 3, False)(jax.random.key(4)))
+    anyone = make_player("random", game, 0)
+    drawn = next(openings.make_openings(game, 2, 3, False)(jax.random.split(jax.random.key(4))[0]))
+    same = arena.play_match(game, anyone, anyone, games=4, opening_plies=3, seed=4)
     there = [asked[0] for asked in began if asked]  # moves made when the guest was asked first
     assert [actions[:3] for actions in there] == np.repeat(drawn.moves, 2, axis=0).tolist()
     assert [len(actions) for actions in there] == [3, 4, 3, 4]
-    assert played.opening.tolist() == openings.wide(drawn.code).tolist()
+    assert played.opening.tolist() == openings.wide(drawn.code).tolist() == same.opening.tolist()
 
 
 def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):
@@ -79,7 +81,7 @@ def test_who_passes_at_once_loses_or_wins_by_the_stones_there_are(program):
     assert played.score.tolist() == [[0, 0], [1, 1]]  # A has Black in the first half
     assert (played.plies == 2).all()
     result = arena.result(passing, passing, played)
-    assert (result.games, result.wins, result.losses, result.distinct) == (4, 2, 2, 2)
+    assert (result.games, result.wins, result.losses, result.repeated) == (2, 1, 1, 2)
 
 
 def test_resigning_loses(program):
