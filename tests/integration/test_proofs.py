@@ -6,10 +6,13 @@ import pathlib
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 from solved_boards import kept, solves
 
 import envs
+from agents.arena import solved_positions
+from agents.players import players
 from agents.solvers import proof_number
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -72,3 +75,14 @@ def test_a_search_that_ends_early_says_so():
     assert late.value is None
     assert late.stopped.startswith("stopped after ")
     assert late.stopped.endswith(" s; give more --minutes")
+
+
+def test_what_is_proved_is_played():
+    """Tic-tac-toe, draws included: positions from all of the game, solved elsewhere; the other moves at random."""
+    game = envs.make("tictactoe")
+    positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", game)
+    every = lambda part: jax.tree.map(lambda x: x[::40], part)
+    few = solved_positions.Solved(*map(every, (positions.states, positions.legal, positions.right, positions.phases)))
+    moves = solved_positions.choose(players.make_player("prove:4096,random", game, 0), few)
+    assert len(moves) > 100
+    assert few.right[np.arange(len(moves)), moves].all()

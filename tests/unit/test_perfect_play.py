@@ -6,43 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from solved_tictactoe import solved_tictactoe
-from toys import KINDS, blank_network, choose, stack
+from toys import KINDS, blank_network, choose
 
 import envs
 from agents.actions import ILLEGAL
 from agents.config import Config
 from agents.search import selection
 from agents.search import tree as tree_search
-
-
-@pytest.fixture(scope="module")
-def solved(golden):
-    """Every unfinished position of tic-tac-toe, the moves that keep its value, and that value for the mover."""
-    return solved_tictactoe(golden)
-
-
-def corridors(game, mine, other, to_move):
-    """A position in which each queen stands at the end of a corridor of so many free squares, the mover's first."""
-    lengths = (mine, other) if to_move == 0 else (other, mine)
-    free = {9 * row + 1 + i for row, length in zip((0, 7), lengths, strict=True) for i in range(length)}
-    ripped = sorted(set(range(72)) - free)
-    record = {"variant": "foq", "rows": 8, "cols": 9, "ripped": ripped, "queens": [0, 63], "to_move": to_move}
-    return game.from_record(record)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_proofs_know_what_the_theory_of_the_game_does(kind):
-    """Who has more squares to walk to wins, and only if he takes one at a time: seven plies and more before the end,
-    after sixteen simulations with a network that knows nothing."""
-    game = envs.make("foq")
-    states = stack([corridors(game, *lengths, mover) for lengths in ((6, 5), (5, 5)) for mover in (0, 1)])
-    config = Config(num_simulations=16, search=kind, max_num_considered_actions=16, proofs=True)
-    found = choose(game, blank_network(72), config, states)
-    assert found.action[:2].tolist() == [1, 64]
-    assert found.value.tolist() == [1, 1, -1, -1]
-    without = choose(game, blank_network(72), dataclasses.replace(config, proofs=False), states)
-    assert (np.abs(without.value) < 1).all()
 
 
 def after(game, *actions):

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -11,12 +10,10 @@ import pytest
 from solved_boards import kept
 
 import envs
-from agents.arena import solved_positions
 from agents.players import players
 from agents.solvers import proof_number, retrograde
 from envs import foq, foq_theory, saved
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 MANY = 1 << 16
 
 
@@ -67,17 +64,6 @@ def test_more_players_are_refused():
 
 
 # As a player
-
-
-def test_what_is_proved_is_played():
-    """Tic-tac-toe, draws included: positions from all of the game, solved elsewhere; the other moves at random."""
-    game = envs.make("tictactoe")
-    positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", game)
-    every = lambda part: jax.tree.map(lambda x: x[::40], part)
-    few = solved_positions.Solved(*map(every, (positions.states, positions.legal, positions.right, positions.phases)))
-    moves = solved_positions.choose(players.make_player("prove:4096,random", game, 0), few)
-    assert len(moves) > 100
-    assert few.right[np.arange(len(moves)), moves].all()
 
 
 def test_what_is_not_proved_is_left_to_the_other():

@@ -1,4 +1,4 @@
-"""Nothing is lost: saving behind the training, damaged files, and numbers that are not finite."""
+"""Nothing is lost: saving behind the training, and damaged files."""
 
 from __future__ import annotations
 
@@ -12,20 +12,17 @@ import threading
 import jax
 import jax.numpy as jnp
 import numpy as np
-import orbax.checkpoint as ocp
 import pytest
-from jax.sharding import PartitionSpec as Spec
 
 import envs
 from agents.config import Config
 from agents.network.network import make_network
 from agents.run import diagnosis
-from agents.run.resume import load_run, save, snapshot, stored
+from agents.run.resume import load_run, save, snapshot
 from agents.runtime import mesh, processes
 from agents.storage import checkpoint, jsonl
 from agents.storage import weights as models
 from agents.storage.jsonl import Lines
-from agents.training import learner, replay
 from agents.training.iteration import make_iteration, run_specs, start_run
 
 SMALL = Config(
@@ -83,30 +80,6 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path, monkeypatch):
     assert same(load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
     assert same(models.load(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.ema_weights)
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
-
-
-def test_a_run_from_before_rows_told_owners_goes_on(tmp_path):
-    """Its rows say nothing of who owns what; what fits no form is said to be of another version."""
-    config = dataclasses.replace(SMALL, env="othello", future_weight=1.0, replay_capacity=16)
-    game, one = envs.make("othello"), mesh.make_mesh(16, 32, 1)
-    net = make_network(game, config)
-    run = jax.jit(lambda: start_run(game, net, config))()
-    assert run.replay.rows.owners is not None
-    old = run._replace(replay=run.replay._replace(rows=run.replay.rows._replace(owners=None)))
-    fields = old.replay.rows._asdict()
-    del fields["owners"]
-    plain = dict(stored(old), replay=old.replay._asdict() | {"rows": fields})
-    for tree, name in ((plain, "1"), (plain | {"lanes": {}}, "2")):
-        with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as writer:
-            writer.save(tmp_path / name, ocp.args.Composite(run=ocp.args.StandardSave(tree)))
-    read = load_run(tmp_path / "1", config, one)
-    assert same(read.replay.rows._replace(owners=None), old.replay.rows)
-    assert same(read._replace(replay=None), old._replace(replay=None))
-    assert (np.asarray(read.replay.rows.owners) == -1).all()
-    batch = replay.sample(game, read.replay, jnp.arange(16), config)
-    assert (np.asarray(batch.future) == -1).all()
-    with pytest.raises(checkpoint.CheckpointError, match="of another version"):
-        load_run(tmp_path / "2", config, one)
 
 
 def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeypatch):
@@ -296,54 +269,6 @@ def test_a_large_file_is_cut_where_it_has_to_be(tmp_path, monkeypatch):
     again.add('{"iteration": 6, "again": true}')
     again.close()
     assert path.read_text() == between + '{"iteration": 6, "again": true}\n'  # what is damaged costs nothing else
-
-
-# Numbers that are not finite
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-def test_an_update_that_is_not_finite_is_skipped(devices):
-    """Of three updates the second meets NaN in one row, on one device: all ends as without that update."""
-    game = envs.make("tictactoe")
-    config = dataclasses.replace(SMALL, normalisation="batch", optimiser="adamw")
-    net = make_network(game, config)
-    there = mesh.make_mesh(16, 32, devices)
-
-    def batch(rows):
-        """Rows are numbers from which a batch follows; 99 is the one that is not finite."""
-        spread = jnp.sin(rows[:, None, None, None] * (1.0 + jnp.arange(18).reshape(3, 3, 2)))
-        return replay.Batch(
-            planes=jnp.where(rows[:, None, None, None] == 99, jnp.nan, spread),
-            actions=jnp.tile(jnp.arange(9), (len(rows), 1)),
-            policy=jax.nn.one_hot(rows % 9, 9),
-            value=jnp.where(rows % 2 == 0, 1.0, -1.0),
-        )
-
-    def learn(learning, index):
-        update = learner.make_update(net, config)
-        return jax.lax.scan(lambda state, rows: update(state, batch(rows), jnp.float32(0)), learning, index)
-
-    start = learner.start_learning(net, config, jax.random.key(0))
-    specs = jax.tree.map(lambda _: Spec(), start)
-    mapped = jax.jit(
-        jax.shard_map(learn, mesh=there, in_specs=(specs, Spec(None, mesh.GAMES)), out_specs=Spec(), check_vma=False)
-    )
-    good, bad = jnp.arange(32).reshape(2, 16), jnp.arange(16).at[3].set(99)
-    wanted, losses = mapped(start, good)
-    assert losses.skipped_updates.tolist() == [0, 0]
-    found, losses = mapped(start, jnp.stack([good[0], bad, good[1]]))
-    assert same(found, wanted)
-    assert (int(found.updates), int(found.skipped)) == (2, 0)
-    assert losses.skipped_updates.tolist() == [0, 1, 0]
-    assert np.isnan(losses.policy_loss).tolist() == [False, True, False]
-    for copies in jax.tree.leaves(found):  # alike on every device
-        assert same(*(copies.addressable_shards[i].data for i in (0, -1)))
-    ended, _ = mapped(start, jnp.stack([good[0], bad, bad]))
-    assert (int(ended.updates), int(ended.skipped)) == (1, 2)
-    assert all(np.isfinite(x).all() for x in jax.tree.leaves(ended))
-    # As many in a row as end a run are not forgotten in a good update before anybody looks.
-    ended, _ = mapped(start, jnp.stack([*[bad] * learner.MOST_SKIPPED, good[0]]))
-    assert (int(ended.updates), int(ended.skipped)) == (1, learner.MOST_SKIPPED)
 
 
 def test_a_diagnosis_that_cannot_be_written_does_not_hide_what_happened(parts, tmp_path):

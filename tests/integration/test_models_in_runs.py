@@ -1,0 +1,87 @@
+"""Runs that begin with a shipped network: as it is, grown, and on another board."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+import envs
+from agents.config import preset
+from agents.network.network import make_network
+from agents.run.resume import begin_with, save, sizes
+from agents.storage import weights as models
+from agents.storage.checkpoint import CheckpointError
+from agents.training.iteration import start_run
+
+SPEC = "foq:rows=4,cols=5"
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """A run and the model made of it."""
+    home = tmp_path_factory.mktemp("models")
+    game = envs.make(SPEC)
+    config = dataclasses.replace(
+        preset(game, "cpu"),
+        env=game.name,
+        num_envs=4,
+        channels=8,
+        blocks=1,
+        replay_capacity=64,
+        network="resnet",
+        out="a/private/place",
+    )
+    run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
+    noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
+    run = run._replace(learning=run.learning._replace(average=jax.tree.map(noise, run.learning.ema_weights)))
+    save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
+    models.save(home / "run", home / "model")
+    return home / "run", home / "model"
+
+
+def test_a_run_begins_with_the_network_of_another(folders):
+    game, path = envs.make(SPEC), str(folders[1])
+    config = dataclasses.replace(models.about(folders[1])["config"], weights=path)
+    begin = lambda config: begin_with(make_network(game, config), config)
+    learning = start_run(game, begin(config), config).learning
+    for begun, shipped in zip(
+        jax.tree.leaves((learning.weights, learning.ema_weights)),
+        2 * jax.tree.leaves(models.load(folders[1], config)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(begun, shipped)
+    for other, named in (
+        ({"channels": 4, "blocks": 2}, "--channels=8, --blocks=1$"),
+        ({"channels": 16, "slides": False}, "--channels=8, --slides=True$"),
+    ):
+        with pytest.raises(CheckpointError, match=f"network of {named}"):
+            begin(dataclasses.replace(config, **other))
+    with pytest.raises(CheckpointError, match=r"is a network for foq:rows=4,cols=5, not for go:size=5"):
+        begin(dataclasses.replace(config, env="go:size=5"))
+    with pytest.raises(CheckpointError, match=r"is for foq:rows=4,cols=5: params/Conv_0/kernel is of"):
+        begin(dataclasses.replace(config, env="foq:rows=4,cols=5,planes=article"))
+    assert sizes(folders[1])["channels"] == 8
+
+
+def test_a_run_begins_with_the_network_of_another_grown(folders):
+    """Twice as wide and one block deeper it gives the same values and probabilities."""
+    game, small = envs.make(SPEC), models.about(folders[1])["config"]
+    large = dataclasses.replace(small, weights=str(folders[1]), channels=16, blocks=2)
+    net = begin_with(make_network(game, large), large)
+    grown = start_run(game, net, large).learning.ema_weights
+    assert grown["params"]["ResidualBlock_1"]["Conv_0"]["kernel"].shape[2:] == (16, 16)
+    planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
+    before = make_network(game, small).apply(models.load(folders[1], small), planes)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
+
+
+def test_a_run_begins_with_the_network_of_another_board(folders):
+    config = dataclasses.replace(models.about(folders[1])["config"], weights=str(folders[1]), env="foq:rows=6,cols=7")
+    game = envs.make(config.env)
+    larger = dataclasses.replace(config, channels=16)
+    for wanted in (config, larger):
+        net = begin_with(make_network(game, wanted), wanted)
+        logits, value = net.apply(start_run(game, net, wanted).learning.weights, game.observe(game.init())[None])
+        assert logits.shape == (1, game.num_actions)
+        assert np.isfinite(value).all()
