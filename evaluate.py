@@ -1,6 +1,6 @@
-"""Says how good a player is: python evaluate.py match runs/NAME uct:100 --games=400
+"""Measures how strong a player is: python evaluate.py match runs/NAME uct:100 --games=400
 
-Without arguments it takes the newest run and plays it against the baselines.
+Without arguments it plays the newest run against the baselines.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plays with you: python play.py --env=foq
+"""Play a game: python play.py --env=foq
 
 --ui=web serves a page, --ui=text plays in the terminal, --ui=gtp speaks GTP 2 with another program.
 """
@@ -14,7 +14,7 @@ from agents.serve.options import Options
 
 
 def interface(name: str) -> Any:
-    """The module of an interface. Only this one is imported: another may need packages that are not installed."""
+    """The module of an interface. The others are not imported: they may need packages that are not installed."""
     if name == "web":
         from agents.serve.web import server
 

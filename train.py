@@ -34,8 +34,8 @@ def train(config: Config, resume: Path | None) -> None:
 
 
 def leave(code: int) -> None:
-    """Ends the program at once where the preflight still goes on, as in a run that was asked to stop: what compiles
-    there may take minutes more, and a thread that does so does not survive the end of Python."""
+    """Ends the program at once if the preflight is still running, for example after a stop request. Its compilation may
+    take minutes more, and its thread does not survive the shutdown of Python."""
     if any(thread.name == REHEARSAL for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()

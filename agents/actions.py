@@ -1,7 +1,7 @@
-"""Codes of actions: the legal ones packed into slots, a random legal one, and the mover's frame.
+"""Action codes: legal actions packed into slots, random legal actions, and the mover's frame.
 
-Games with thousands of codes have few legal ones at a time. Masks, the search tree and records use absolute codes,
-networks and stored policies use those of the mover's frame.
+A game with thousands of codes has few legal actions at a time. Masks, search trees and records use absolute codes.
+Networks and stored policies use codes in the mover's frame.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ import jax.numpy as jnp
 from agents.runtime import keys
 from envs.game import Array, Game
 
+# Replaces minus infinity in logits. It is finite so that a softmax over illegal actions alone gives no NaN.
 ILLEGAL = -1e9
 
 
 def legal_slots(mask: Array, num_slots: int) -> Array:
     """Codes of the legal actions in order, int32[B, K] from bool[B, A]; -1 in empty slots.
 
-    The codes are laid out as a square: first the row of the k-th legal one is found, by counting the legal ones of all
-    rows, then its place in the row. Compares and sums of about sqrt(A) numbers for each slot, no scatter.
+    The codes are laid out as a square. Counting the legal codes per row gives the row of the k-th legal code, then its
+    column. Each slot compares and sums about sqrt(A) numbers, without a scatter.
     """
     lanes, codes = mask.shape
     width = math.isqrt(codes - 1) + 1
@@ -31,7 +32,7 @@ def legal_slots(mask: Array, num_slots: int) -> Array:
     k = jnp.arange(num_slots)
     passed = upto[:, None, :] <= k[:, None]  # rows that end before the k-th legal code
     row = jnp.minimum(passed.sum(-1, dtype=jnp.int32), rows.shape[1] - 1)
-    rank = k - jnp.where(passed, count[:, None, :], 0).sum(-1)  # of the code among the legal ones of its row
+    rank = k - jnp.where(passed, count[:, None, :], 0).sum(-1)  # rank of the code among the legal codes of its row
     inside = jnp.take_along_axis(jnp.cumsum(rows, axis=-1, dtype=jnp.int32), row[:, :, None], axis=1)
     column = (inside <= rank[:, :, None]).sum(-1, dtype=jnp.int32)
     return jnp.where(k < upto[:, -1:], row * width + column, -1)
@@ -43,17 +44,16 @@ def at_slots(values: Array, slots: Array, empty: float = 0) -> Array:
 
 
 def from_slots(values: Array, mask: Array) -> Array:
-    """Slot values [B, K] back at their codes [B, A]: those of `legal_slots(mask, K)`; 0 where illegal."""
+    """Slot values [B, K] moved back to their codes [B, A], for `legal_slots(mask, K)`; 0 where illegal."""
     slot = jnp.minimum(jnp.cumsum(mask, axis=-1, dtype=jnp.int32), values.shape[-1]) - 1
     return jnp.where(mask, jnp.take_along_axis(values, jnp.maximum(slot, 0), axis=-1), 0)
 
 
 def random_action(key: Array, mask: Array) -> Array:
-    """A legal action of each lane, uniformly; int32[B] from bool[B, A].
+    """A uniformly random legal action in each lane, int32[B] from bool[B, A]; meaningless if no action is legal.
 
-    The r-th legal action for one random r, in an order by columns: with the codes laid out as a square, first the
-    column is found, then the row. That takes one random number a lane, no running sum over all codes, and adds up whole
-    rows of bytes. Without a legal action the result is meaningless.
+    The codes are laid out as a square. One random number per lane picks the r-th legal code, column by column. The
+    column is found first, then the row. This sums whole rows of bytes and needs no running sum over all codes.
     """
     lanes, codes = mask.shape
     width = math.isqrt(codes - 1) + 1
@@ -70,7 +70,7 @@ def random_action(key: Array, mask: Array) -> Array:
 
 
 def to_mover_frame(game: Game, actions: Array, player: Array) -> Array:
-    """Absolute action codes [B, K] in the mover's frame; -1 stays."""
+    """Absolute action codes [B, K] converted to the mover's frame; -1 stays."""
     if game.to_mover_frame is None:
         return actions
     viewed = jnp.take_along_axis(jnp.asarray(game.to_mover_frame)[player], jnp.maximum(actions, 0), axis=-1)
@@ -78,10 +78,7 @@ def to_mover_frame(game: Game, actions: Array, player: Array) -> Array:
 
 
 def to_absolute(game: Game, logits: Array, player: Array) -> Array:
-    """Logits float32[B, A] of the mover's frame in absolute action codes."""
+    """Logits float32[B, A] converted from the mover's frame to absolute action codes."""
     if game.to_mover_frame is None:
         return logits
     return jnp.take_along_axis(logits, jnp.asarray(game.to_mover_frame)[player], axis=-1)
-
-
-# Stands in for minus infinity in logits: finite, so that a softmax over nothing but illegal actions is no NaN.

@@ -1,9 +1,9 @@
-"""Convolutions as agents/network/convolution.py writes them out for CPUs, beside XLA's own: how much sooner they end.
+"""Speed of the convolutions that agents/network/convolution.py writes out for CPUs, compared with XLA's own.
 
 python benchmarks/convolutions.py [--json]
 
-A body of ten layers with ReLU between them, on one device: `forward` is its evaluation, `learn` that and its gradient,
-milliseconds of ours; the ratio is the time of XLA's over it. Both run once in every round, medians of the rounds.
+The test body has ten layers with ReLU between them, on one device. `forward` evaluates it, and `learn` also computes
+its gradient, in milliseconds for ours. A ratio is XLA's time over ours. Both run once per round; figures are medians.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from benchmarks import rounds
 from envs.game import Array
 
 LAYERS, ROUNDS = 10, 7
-# Rows of the board, columns, channels; boards at a time.
+# Rows of the board, columns, channels.
 SIZES = [(6, 7, 32), (6, 7, 64), (8, 9, 16), (8, 9, 32), (8, 9, 64), (9, 9, 32), (9, 9, 64), (9, 9, 128), (19, 19, 64)]
-BOARDS = 64
+BOARDS = 64  # per batch
 
 Form = Callable[[Array, Array], Array]
 
 
 @jax.custom_vjp
 def plain(x: Array, kernel: Array) -> Array:
-    """XLA's convolution, with the gradient of its kernel as `convolve` forms it where channels are few."""
+    """XLA's convolution; the kernel's gradient is formed as in `convolve` for few channels."""
     return convolution.as_it_is(x, kernel)
 
 

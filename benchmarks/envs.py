@@ -1,23 +1,23 @@
-"""Speed of the rules: Flight of Queen beside the way the article writes it, games beside pgx, then every game.
+"""Speed of the rules: Flight of Queen compared with the article's form, games compared with pgx, then every game.
 
 python benchmarks/envs.py [foq] [pgx] [games]        (all three without an argument; pgx needs the pgx library)
 
-How it is counted: 1024 lanes play uniformly random legal moves, a finished game restarts in its lane, and one step of
-one lane counts 1, whatever is in it: the choice of a move, the step, the next legal mask, the test for the end and the
-restart. All sides run inside one compiled scan with the same sampler and the same random keys, and play the same games.
-Each figure is the median of several runs taken in turn.
+1024 lanes play uniformly random legal moves, and a finished game restarts in its lane. One step of one lane counts 1
+and includes everything: the choice of a move, the step, the next legal mask, the end test and the restart. All sides
+run inside one compiled scan with the same sampler and random keys, so they play the same games. Each figure is the
+median of several runs taken in turn.
 
-- `ours`: `move`, as self-play, search and rollouts of the engine play, since their actions come from the mask.
-- `ours, checked`: `step`, which judges every action again, as for a stranger's input.
-- `article`: its step, written anew after its description, which judges the action too and has no other form. The mask
-  walks outwards in each of the eight directions by a bounded loop, vectorised over directions, and a slide is ripped by
-  testing every square of the board in parallel for lying between start and target.
+- `ours`: `move`, as in the engine's self-play, search and rollouts, whose actions come from the mask.
+- `ours, checked`: `step`, which checks every action again, as for external input.
+- `article`: the article's step, rewritten from its description; it always checks the action. The mask walks outwards in
+  each of the eight directions by a bounded loop, vectorised over directions. A slide is ripped by testing in parallel
+  whether each square lies between start and target.
 
-Beside pgx: its `step` makes the legal mask and the observation too, and keeps both in its state, so its figure is given
-with them and once more with the observation left out of the loop, where the compiler drops it. `first call` is the time
-to compile the step and the mask for 1024 lanes, bytes are those of one position.
+pgx's `step` also computes the legal mask and the observation, and keeps both in its state. Its figure is given with
+both, and again with the observation left out of the loop, where the compiler drops it. `first call` is the time to
+compile the step and the mask for 1024 lanes; bytes are per position.
 
-The table of all games counts in the same way; bytes are those of a position with the history that its planes need.
+The table of all games counts in the same way; its bytes include the history that a position's planes need.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def walk_mask(s: Board):
 
 
 def walk_step(s: Board, action):
-    """As in the article, the step itself judges the action; an illegal one only passes the turn here."""
+    """As in the article, the step itself checks the action; here an illegal action only passes the turn."""
     rows, cols = s.ripped.shape
     legal = walk_mask(s)[action]
     start, target = s.queens[s.to_move], jnp.array([action // cols, action % cols])
@@ -100,7 +100,7 @@ def walk_init() -> Board:
 
 
 def make_playout(init, mask, step, over=None, steps=STEPS):
-    """(key) -> number of games ended, over `steps` steps of `LANES` lanes; without `over` a game ends where the mask
+    """(key) -> number of games ended, over `steps` steps of `LANES` lanes; without `over`, a game ends when the mask
     is empty."""
 
     def play(key):
@@ -123,13 +123,13 @@ def make_playout(init, mask, step, over=None, steps=STEPS):
 
 
 def measure(sides: dict[str, Any], repeats: int = REPEATS) -> dict[str, list[float]]:
-    """Seconds of every side's play-outs, in turns."""
+    """Seconds of every side's play-outs, taken in turn."""
     key = jax.random.key(0)
     return rounds.take_turns({name: functools.partial(play, key) for name, play in sides.items()}, repeats)
 
 
 def ratio(slower: list[float], quicker: list[float]) -> str:
-    """Median and range of the ratio, round by round."""
+    """Median and range of the ratios of all rounds."""
     found = rounds.ratios(slower, quicker)
     return f"{statistics.median(found):5.1f} ({min(found):.1f} to {max(found):.1f})"
 
@@ -152,7 +152,7 @@ def beside_article() -> None:
         print(f"{name:14s} {rate(taken):12,.0f} steps/s, times the article's {ratio(times['article'], taken)}")
 
 
-# Ours beside the pgx game of the same rules, as far as the two agree (docs/rules_compared.md).
+# Our game -> the pgx game of the same rules, as far as the two agree (docs/rules_compared.md).
 PGX: dict[str, Any] = {
     "tictactoe": "tic_tac_toe",
     "connect_four": "connect_four",
@@ -166,7 +166,7 @@ PGX: dict[str, Any] = {
 
 
 def first_call(step, mask, states, legal) -> float:
-    """Seconds to compile a step and the mask after it for all lanes."""
+    """Seconds to compile a step and the following mask for all lanes."""
 
     def both(states, actions):
         states = jax.vmap(step)(states, actions)
@@ -180,12 +180,12 @@ def first_call(step, mask, states, legal) -> float:
 
 
 def unseen_by(state: Any) -> Any:
-    """A state of pgx without its observation."""
+    """A pgx state without its observation."""
     return state.replace(observation=jnp.zeros(0))
 
 
 def beside_pgx() -> None:
-    """Our `step`, which judges every action as pgx's does, and our `move` beside pgx."""
+    """Compares our `step`, which checks every action as pgx's does, and our `move` with pgx."""
     import pgx
 
     print(f"\nbeside pgx {pgx.__version__}: steps/s; ratios to pgx with and without its observation")
@@ -218,7 +218,7 @@ def beside_pgx() -> None:
 
 
 def every_game() -> None:
-    """Steps per second and bytes of a position; `step`, then `move`."""
+    """Steps per second, by `step` and by `move`, and bytes of a position."""
     print(f"\n{'game':44s} {'step':>12s} {'move':>12s}  bytes")
     for spec in (*envs.list(), "go:size=19"):
         game = envs.make(spec)

@@ -1,11 +1,11 @@
-"""What a network learns of Flight of Queen in a fixed amount of processor time: bodies and normalisations compared.
+"""Compares how well network bodies and normalisations learn Flight of Queen in a fixed amount of processor time.
 
 python benchmarks/networks.py [SECONDS]
 
-The task is one that needs no player: 86,000 positions of random games with the mean result of eight random play-outs as
-value, and as policy a softmax over how few moves each move leaves the opponent. Every candidate learns for the same
-processor time (100 s by default) with the learner's own loss and optimiser; the table gives the held-out divergence of
-the policy and squared error of the value.
+The task needs no player: it has 86,000 positions of random games. The value target is the mean result of eight random
+play-outs. The policy target is a softmax over how few moves each move leaves the opponent. Every candidate trains for
+the same processor time (100 s by default) with the learner's own loss and optimiser. The table gives the policy's
+divergence and the value's squared error on held-out positions.
 """
 
 from __future__ import annotations

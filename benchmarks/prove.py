@@ -1,10 +1,10 @@
-"""What proofs of Flight of Queen cost: positions and seconds until the winner is known, without compiling.
+"""Cost of proofs of Flight of Queen: positions and seconds until the winner is known, without compilation.
 
 python benchmarks/prove.py [--minutes=M] [--json]
 
-`search` knows the rules alone, `theory` also what envs/foq_theory.py knows of a position, `network` has the opinion of
-models/foq besides, on its board with the squares outside the smaller one ripped. A blank stands for what `M` minutes
-(by default 3) or a million positions did not decide.
+`search` uses only the rules, and `theory` adds envs/foq_theory.py. `network` further adds evaluations by models/foq, on
+its board with the squares outside the smaller board ripped. A blank marks a proof that `M` minutes (by default 3) or a
+million positions did not decide.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def measure(minutes: float) -> Iterator[rounds.Row]:
 
 
 def corner(rows: int, cols: int, game: envs.Game) -> foq.State:
-    """The start of a smaller board as a position of this one: what lies outside is ripped."""
+    """The start of a smaller board as a position of `game`, with all squares outside it ripped."""
     start = game.init()
     width = start.ripped.shape[1]
     ripped = jnp.ones_like(start.ripped).at[:rows, :cols].set(False)

@@ -1,4 +1,4 @@
-"""Sides measured in turns, and rows printed as a table or as JSON lines."""
+"""Times alternatives in turn, and prints rows as a table or as JSON lines."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 
 
 def take_turns(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of every side's run, each side once in every round, after a first round that does not count."""
+    """Seconds of every side's runs, one per round, after a warm-up round that does not count."""
     times: dict[str, list[float]] = {name: [] for name in sides}
     for turn in range(repeats + 1):
         for name, run in sides.items():
@@ -32,7 +32,7 @@ def take_turns(sides: dict[str, Callable[[], Any]], repeats: int) -> dict[str, l
 
 
 def ratios(slower: list[float], quicker: list[float]) -> list[float]:
-    """Round by round."""
+    """Ratio of each round."""
     return [a / b for a, b in zip(slower, quicker, strict=True)]
 
 
@@ -42,7 +42,7 @@ def ratio(slower: list[float], quicker: list[float]) -> float:
 
 
 def show(rows: Iterable[Row], as_json: bool) -> None:
-    """Prints every row as soon as it is there; a blank stands for a figure that was not measured."""
+    """Prints every row as soon as it is available; a blank marks a figure that was not measured."""
     for number, row in enumerate(rows):
         if as_json:
             print(json.dumps(row), flush=True)
@@ -53,7 +53,7 @@ def show(rows: Iterable[Row], as_json: bool) -> None:
 
 
 def arguments() -> tuple[Callable[..., Any] | None, bool]:
-    """`--other=FILE.py:FUNCTION`, loaded, and `--json` of the command line; a table begins with the machine's name."""
+    """`--other=FILE.py:FUNCTION`, loaded, and `--json` of the command line; without `--json`, prints the machine."""
     as_json, other = False, None
     with cli.errors():
         for word in sys.argv[1:]:

@@ -1,13 +1,13 @@
-"""How self-play and learning grow with the number of devices: python benchmarks/scaling.py
+"""How self-play and learning scale with the number of devices: python benchmarks/scaling.py
 
-Weak scaling gives every device the same work: twice the devices, twice the games and rows of a batch. Strong scaling
-divides the same work among more devices. An efficiency of 1 is ideal: n devices take as long as one for n times the
-work, or an n-th of the time for the same. Sides take turns; figures are medians over rounds. On a CPU a device is a
-core; there `core_ms`, processor time for a move or a row learnt, tells what it costs even while others use the cores.
+Weak scaling gives every device the same work: twice the devices play twice the games and learn from twice the rows.
+Strong scaling divides the same work among more devices. An efficiency of 1 is ideal: n devices do n times the work in
+the same time, or the same work in an n-th of the time. Sides take turns; figures are medians over rounds. On a CPU a
+device is a core. There `core_ms`, the processor time per move or learned row, is valid even while others use the cores.
 
-    --json    one JSON line a row
-    --bytes   what an iteration's programs send between devices, read off the compiled programs
-    --model   a table of throughput from 1 to 256 devices, computed and not measured: see docs/scaling.md
+    --json    one JSON line per row
+    --bytes   bytes that an iteration's programs send between devices, read from the compiled programs
+    --model   a table of throughput from 1 to 256 devices, computed, not measured: see docs/scaling.md
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GAME, GAMES, PLIES, BATCH = "foq", 128, 4, 64  # on one device
 
 
 def configure(games: int, batch: int) -> Config:
-    """The preset of the game, a short buffer, and no stage but one."""
+    """The preset of the game, with a short buffer and no rating games."""
     chosen = preset(envs.make(GAME), jax.default_backend())
     return dataclasses.replace(
         chosen, num_envs=games, batch_size=batch, plies_per_iteration=PLIES, replay_capacity=1, rating_games=0
@@ -48,7 +48,7 @@ def configure(games: int, batch: int) -> Config:
 
 
 def compiled(config: Config, devices: int) -> tuple[Any, Any, Any]:
-    """A run at its start, and its self-play and learning."""
+    """A fresh run, and its compiled self-play and learning."""
     game = envs.make(config.env)
     net, there = make_network(game, config), mesh.make_mesh(config.num_envs, config.batch_size, devices)
     run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, there)()
@@ -58,10 +58,10 @@ def compiled(config: Config, devices: int) -> tuple[Any, Any, Any]:
 
 
 def phases(config: Config, devices: int, work: list[float]) -> dict[str, Callable[[], Any]]:
-    """Self-play and learning of one run, to be called in turns; each call goes on where the last one ended. The
-    processor time of every call goes to `work`."""
+    """Self-play and learning of one run, to be called in turn; each call continues the run. The processor time of
+    every call is appended to `work`."""
     run, play, learn = compiled(config, devices)
-    while not run.replay.known.any(0).all():  # every lane has ended a game: all devices have rows to learn from
+    while not run.replay.known.any(0).all():  # until every lane has ended a game: all devices have rows
         run = learn(play(run)[0], 0.0)[0]
 
     def phase(program: Any, *others: Any) -> None:
@@ -74,7 +74,7 @@ def phases(config: Config, devices: int, work: list[float]) -> dict[str, Callabl
 
 
 def measure() -> Iterator[rounds.Row]:
-    """One device first, then weak and strong scaling on 2, 4, ... of those there are."""
+    """One device first, then weak and strong scaling on 2, 4, ... local devices."""
     counts = [2**i for i in range(1, int(math.log2(jax.local_device_count())) + 1)]
     plans = {("", 1): configure(GAMES, BATCH)}
     plans |= {("weak", n): configure(GAMES * n, BATCH * n) for n in counts}
@@ -106,7 +106,7 @@ REDUCED = re.compile(r"= (.*?) (all-\w+|reduce-scatter|collective-\w+)(?:-start)
 
 
 def reduced(program: Any) -> tuple[int, int]:
-    """Bytes that the collective operations of a compiled program give back, (outside of its loops, inside them)."""
+    """Bytes that the collective operations of a compiled program return, (outside its loops, inside them)."""
     found, entry = {True: 0, False: 0}, False
     for line in program.as_text().splitlines():
         if line.endswith("{") and not line.startswith(" "):
@@ -119,7 +119,7 @@ def reduced(program: Any) -> tuple[int, int]:
 
 
 def sent() -> Iterator[rounds.Row]:
-    """On two devices; a number does not depend on how many there are."""
+    """Bytes sent on two devices; the figures do not depend on the number of devices."""
     config = configure(2 * GAMES, 2 * BATCH)
     run, play, learn = compiled(config, 2)
     weights = sum(x.size for x in jax.tree.leaves(run.learning.weights))
@@ -130,38 +130,37 @@ def sent() -> Iterator[rounds.Row]:
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What the model knows of a kind of device."""
+    """The model's parameters for one kind of device."""
 
     name: str
-    play: float  # seconds of one device for one move
-    learn: float  # and for one row of a batch
+    play: float  # seconds per move on one device
+    learn: float  # seconds per row of a batch on one device
     games: int  # lanes on one device
     batch: int  # rows of a batch on one device
     plies: int
-    ratio: float  # how often a row is learnt
+    ratio: float  # how often a row is learned
     weights: int
-    norms: int  # layers of batch normalisation
-    bandwidth: float  # bytes a second between neighbours
-    latency: float  # seconds of a message between them
+    norms: int  # number of batch-normalisation layers
+    bandwidth: float  # bytes per second between neighbours
+    latency: float  # seconds per message between neighbours
 
     def reduction(self, devices: int) -> float:
         """Seconds of an update's ring all-reduces: two rounds of the ring, each device sending an n-th at every step.
-        That of the gradients has all the bytes; those of batch statistics, forward and backward, only take time to
-        arrive."""
+        The gradients account for all bytes; batch statistics, forward and backward, cost only latency."""
         share, messages = (devices - 1) / devices, 1 + 2 * self.norms
         return 2 * share * 4 * self.weights / self.bandwidth + messages * 2 * (devices - 1) * self.latency
 
     def seconds(self, devices: int, weak: bool) -> float:
-        """One iteration. Work is divided evenly, and no communication is hidden behind it."""
+        """Seconds of one iteration. Work is divided evenly, and communication does not overlap with it."""
         rows, share = self.games * self.plies, 1 if weak else 1 / devices
-        updates = self.ratio * rows / self.batch  # weak: both grow alike
+        updates = self.ratio * rows / self.batch  # in weak scaling both grow alike
         return rows * share * (self.play + self.ratio * self.learn) + updates * self.reduction(devices)
 
 
 MACHINES = [
-    # As measured on 2026-11-21 on two devices of one core each; here each is on Ethernet of 10 Gbit/s.
+    # Measured on 2026-11-21 on two devices of one core each; the model connects them by 10 Gbit/s Ethernet.
     Machine("CPU core", 1.8e-3, 0.6e-3, 512, 64, 4, 3.0, 95_274, 7, 1.25e9, 50e-6),
-    # Assumed, not measured: 10,000 moves and 100,000 rows a second.
+    # Assumed, not measured: 10,000 moves and 100,000 rows per second.
     Machine("accelerator", 1e-4, 1e-5, 1024, 4096, 32, 3.0, 2_705_929, 17, 45e9, 5e-6),
 ]
 

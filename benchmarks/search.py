@@ -1,10 +1,10 @@
-"""Cost of the tree search: our loop beside mctx's, flatness, and the memory of slots.
+"""Cost of the tree search: our loop compared with mctx's, growth with simulations, and the memory of slots.
 
 python benchmarks/search.py [loops] [flat] [memory] [--json]        (all three without an argument)
 
-`loops` and `flat` search a drifting game whose network is next to free, so that what is left is the search itself;
-both loops give the same answers. Figures are microseconds per simulation and game, medians of rounds in which every
-side runs once. `depth` is the mean number of moves that a simulation goes down the tree.
+`loops` and `flat` search a synthetic game with a nearly free network, so the search itself dominates; both loops give
+the same answers. Figures are microseconds per simulation and game, medians over rounds in which every side runs once.
+`depth` is the mean number of moves that a simulation descends in the tree.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ROUNDS = 3
 
 
 class Drift(NamedTuple):
-    """A game without an end whose position is a number."""
+    """An endless game whose position is a number."""
 
     number: Any  # uint32[]
     mover: Any  # int8[]
@@ -57,7 +57,7 @@ def drift_game(num_actions: int) -> Game:
 
 
 def drift_network(num_actions: int) -> Network:
-    """Priors and values that look arbitrary and cost next to nothing."""
+    """Priors and values that look arbitrary and cost almost nothing."""
 
     def apply(weights, planes):
         x = planes.reshape(-1, 1)
@@ -67,7 +67,7 @@ def drift_network(num_actions: int) -> Network:
 
 
 def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str):
-    """The compiled search of that many games of drift, without arguments."""
+    """The compiled search of `games` drift games, as a function without arguments."""
     game = drift_game(num_actions)
     config: Any = dataclasses.replace(
         Config(num_simulations=simulations, max_num_considered_actions=16), search=kind, search_loop=loop
@@ -85,7 +85,7 @@ def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: st
 
 
 def loops() -> Iterator[rounds.Row]:
-    """Our loop beside mctx's."""
+    """Our loop compared with mctx's."""
     shapes = [(256, 82, 16), (256, 82, 64), (256, 82, 256), (64, 362, 256), (256, 7, 64), (64, 2998, 32)]
     for kind in ("gumbel", "puct"):
         for games, actions, simulations in shapes:
@@ -112,7 +112,7 @@ def flat() -> Iterator[rounds.Row]:
 
 
 def memory() -> Iterator[rounds.Row]:
-    """Memory of a search of EvoPawness, 1024 games, 64 simulations: its trees alone, and all the compiler plans."""
+    """Memory of an EvoPawness search, 1024 games, 64 simulations: the trees alone, and all that the compiler plans."""
     game = envs.make("evopawness")
     net = make_network(game, Config(channels=8, blocks=1))
     weights = jax.eval_shape(net.init, jax.random.key(0))

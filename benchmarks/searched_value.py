@@ -1,11 +1,11 @@
-"""How far three estimates of a position are from its solved value: the network's, the mean over the root's visits, and
-the searched value that self-play stores.
+"""Errors of three value estimates on solved positions.
 
 python benchmarks/searched_value.py [--games connect_four foq foq_single] [--simulations 16 64] [--json]
 
-Every network of models/ searches as in its own self-play, with noise. Positions are those of tests/golden and what each
-becomes after a move that keeps its value, so that wins and losses are as frequent. The table shows the mean squared
-error and how often the sign is right where somebody wins.
+The estimates are the network's value, the mean over the root's visits, and the searched value that self-play stores.
+Every network of models/ searches as in its own self-play, with noise. Each position of tests/golden is joined by the
+position after a value-preserving move, so wins and losses are equally frequent. The table shows the mean squared error,
+and how often the sign is right in decided positions.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def positions(name: str, game: Game) -> tuple[Any, np.ndarray]:
             right = record["winning"] if "winning" in record else record["optimal"]
             fields = ("variant", "rows", "cols", "ripped", "queens", "to_move", "moves")
             state = game.from_record({field: record[field] for field in fields if field in record})
-            value = float(record.get("value", 1))  # in Flight of Queen a winning move exists in each
+            value = float(record.get("value", 1))  # every Flight of Queen position in the files has a winning move
             after = move(state, right[0])
             states += [state] if over(after) else [state, after]
             values += [value] if over(after) else [value, -value]

@@ -1,14 +1,14 @@
-"""Self-play as the engine plays it: moves per second, and the share of the time that its network takes.
+"""Speed of the engine's self-play: moves per second, and the share of the time that the network takes.
 
 python benchmarks/selfplay.py [--other=FILE.py:FUNCTION] [--json]
 
-A CPU counts as one device for each of its cores, as in training. `share` is the time of a program that makes the same
-number of evaluations of the network, of as many positions, and nothing else, over the time of self-play; both run once
-in every round, and medians of the rounds are given.
+A CPU counts as one device per core, as in training. `share` is the time of the network alone over the time of
+self-play: a second program makes the same number of network evaluations, with the same batch size, and nothing else.
+Both run once per round; figures are medians over rounds.
 
-With `--other` another program plays beside ours: `FUNCTION(spec, games, simulations, channels, blocks, plies)` returns
-a function without arguments that makes `plies` moves in each of `games` games of `spec` (a name of `envs.list()`), with
-Gumbel search and a residual network of that size, or None for a size that is not to be compared.
+With `--other` another program is compared: `FUNCTION(spec, games, simulations, channels, blocks, plies)` returns a
+function without arguments, or None to skip a size. That function makes `plies` moves in each of `games` games of `spec`
+(a name of `envs.list()`), with Gumbel search and a residual network of that size.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, p
         planes = jax.vmap(game.observe)(lanes.states)
 
         def again(_, total):
-            """Each evaluation waits for the last one, so that none is left out."""
+            """Each evaluation depends on the last, so that the compiler drops none."""
             logits, value = net.apply(weights, planes + jnp.where(total > 1e9, 1.0, 0.0))
             return total + value.sum() + logits.max()
 

@@ -1,14 +1,14 @@
-"""Training as the engine does it: moves and updates per second, shares of the phases, bytes, compile and restart time.
+"""Speed of the engine's training: moves and updates per second, phase shares, bytes, compile and restart time.
 
 python benchmarks/train.py [--other=FILE.py:FUNCTION] [--json]
 
 An iteration plays some plies in all games and learns once from every row, with a plain residual network and AdamW.
-`play` and `learn` are shares of its time; `compile` and `restart` are the seconds until both programs are ready with an
-empty and with a warm compilation cache; `row` and `tree` are bytes: of a replay row, and of what a device plans for
-beyond the run itself, per game.
+`play` and `learn` are shares of its time. `compile` and `restart` are the seconds until both programs are ready, with
+an empty and with a warm compilation cache. `row` is the bytes of a replay row; `tree` is the bytes per game that a
+device plans beyond the run itself.
 
-With `--other` another program trains beside ours: `FUNCTION(spec, games, simulations, channels, blocks, plies, batch)`
-returns a function without arguments that does the same work, or None for a size that is not to be compared.
+With `--other` another program is compared: `FUNCTION(spec, games, simulations, channels, blocks, plies, batch)` returns
+a function without arguments that does the same work, or None to skip a size.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Side = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class Trainer:
-    """An iteration that can be repeated, phase by phase, and what it took to make it."""
+    """A repeatable iteration, phase by phase, and the cost of making it."""
 
     play: Side
     learn: Side
@@ -80,7 +80,7 @@ def make_trainer(
     _, first = compiled()
     jax.clear_caches()
     (play, learn), again = compiled()
-    while not run.replay.known.any(0).all():  # every lane has ended a game: all devices have rows to learn from
+    while not run.replay.known.any(0).all():  # until every lane has ended a game: all devices have rows
         run = play(run)[0]
     plan = play.memory_analysis()
     return Trainer(

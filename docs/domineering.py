@@ -1,4 +1,4 @@
-"""Domineering: player 0 puts dominoes upright, player 1 lays them flat; who has no room loses."""
+"""Domineering: player 0 places dominoes upright, player 1 lays them flat; a player without room loses."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from envs.game import Array, Game, Symmetry, forfeit_rewards
 class State(NamedTuple):
     filled: Array  # bool[R, C]
     to_move: Array  # int8[]
-    forfeit: Array  # int8[], who lost by an illegal move, or -1
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
 
 
 def places(filled: Array, player: Array | int) -> Array:
-    """bool[R, C]: squares that can be the upper, or left, end of the player's domino."""
+    """bool[R, C]: squares that can be the upper (or left) end of the player's domino."""
     free = jnp.pad(~filled, ((0, 1), (0, 1)))
     below, right = free[1:, :-1], free[:-1, 1:]
     return free[:-1, :-1] & jnp.where(player == 0, below, right)
@@ -39,7 +39,7 @@ def move(s: State, action: Array | int) -> State:
 
 
 def step(s: State, action: Array | int) -> State:
-    """Any action is an answer: an illegal one loses at once, and a finished game stays as it is."""
+    """Position after any action: an illegal action loses at once, and a finished game does not change."""
     legal = mask(s)
     allowed = (legal & (jnp.arange(legal.size) == action)).any()
     moved = move(s, action)
@@ -52,7 +52,7 @@ def rewards(s: State) -> Array:
 
 
 def observe(s: State) -> Array:
-    """float32[R, C, 4] for the mover: filled, my places, the other's places, and who I am."""
+    """float32[R, C, 4] for the mover: filled, own places, the opponent's places, and the mover's number."""
     me = jnp.broadcast_to(s.to_move, s.filled.shape)
     planes = [s.filled, places(s.filled, s.to_move), places(s.filled, 1 - s.to_move), me]
     return jnp.stack([p.astype(jnp.float32) for p in planes], axis=-1)
@@ -74,7 +74,7 @@ def svg(s: State) -> str:
 
 
 def make(rows: int = 4, cols: int = 4) -> Game:
-    """The game for a board of `rows` x `cols`: what the engine knows of it."""
+    """The `Game` record for a board of `rows` x `cols`."""
     if not (2 <= rows <= 9 and 2 <= cols <= 9):
         raise ValueError(f"domineering: a board has 2 to 9 rows and columns, not {rows} x {cols}")
     names = [f"{'abcdefghi'[c]}{rows - r}" for r in range(rows) for c in range(cols)]

@@ -1,9 +1,9 @@
 """Explores Flight of Queen and writes docs/foq_explored.md with its pictures: python docs/foq_explored.py
 
-Small boards are solved, the full one is searched by the network in models/foq. Takes about two hours on one core and
-14 GB; `--minutes=M` is the time for each board. `python docs/foq_explored.py first games` makes these parts of the
-page anew and leaves the others as they are: small (boards), single (the full board of one queen), sizes, first (moves),
-games.
+Small boards are solved; the full board is searched by the network in models/foq. A run takes about two hours on one
+core and 14 GB of memory; `--minutes=M` limits the time per board. `python docs/foq_explored.py first games` rewrites
+only these parts of the page. The parts are small (boards), single (the full board with one queen), sizes, first (moves)
+and games.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
 ROOM, ROOM_SMALL = 24_000_000, 3_000_000
 ROOM_FULL = 40_000_000  # for one queen on the full board, 14 GB
-LARGE = 42  # squares; boards beyond need more room
-VALUED_EVERY = 5  # moves of an annotated game
-HARDWARE = ""  # what the page says of the machine where jax does not see that others use it too, see `main`
+LARGE = 42  # squares; larger boards need more memory
+VALUED_EVERY = 5  # moves between the evaluations of an annotated game
+HARDWARE = ""  # names the machine on the page where jax cannot see that others use it too, see `main`
 
 
 def spec(form: str, sides: str) -> str:
@@ -55,7 +55,7 @@ def table(head: list[str], rows: list[list[Any]]) -> str:
 
 
 def solved_boards(form: str, boards: list[str], seconds: float) -> str:
-    """Who wins, and the worth of every first move, on each board."""
+    """A table of the winner and the result of every first move on each board."""
     rows = []
     for sides in boards:
         game = envs.make(spec(form, sides))
@@ -72,7 +72,7 @@ def solved_boards(form: str, boards: list[str], seconds: float) -> str:
 
 
 def chances(boards: list[str]) -> str:
-    """How often who begins wins, and how long games last, between equals of little skill."""
+    """How often the first player wins, and how long games last, between equal weak players."""
     rows = []
     for form in ("foq", "foq_single"):
         for sides in boards:
@@ -89,7 +89,7 @@ def chances(boards: list[str]) -> str:
 
 
 def first_moves(game: envs.Game, search: Any, weights: Any) -> dict[str, float]:
-    """What every first move is worth to who makes it, by the value that a search gives the position after it."""
+    """The value of every first move for its mover, from a search of the position after the move."""
     actions = np.flatnonzero(game.mask(game.init()))
     after = jax.vmap(game.move, in_axes=(None, 0))(game.init(), jnp.asarray(actions))
     found = search(weights, jax.random.key(0), after, jnp.ones(len(actions), jnp.int32))
@@ -104,7 +104,7 @@ def searcher(game: envs.Game, simulations: int) -> tuple[Any, Any]:
 
 
 def full_board(game: envs.Game) -> str:
-    """The first moves by the network and more and more search, and who wins its games against itself."""
+    """The first moves valued by the network with increasing search, and the results of its games against itself."""
     columns = {}
     for simulations in SIMULATIONS:
         say(f"first moves, {simulations} simulations each")
@@ -115,7 +115,7 @@ def full_board(game: envs.Game) -> str:
     say("games of the network against itself")
     player = make_player(f"{MODEL}@32", game, 0)
     played = match.play_games(game, player, player, games=200, opening_plies=2, seed=1, fair=True)
-    # Without exploration both games from an opening are the same: the openings are the sample, not the games.
+    # Without exploration both games from an opening are identical, so the sample is the openings.
     first = ((played.score[0] + 1 - played.score[1]) / 2)[np.unique(played.opening, return_index=True)[1]]
     return FULL.format(
         moves=table(["move", *(f"{n} simulations" for n in columns)], rows),
@@ -164,7 +164,7 @@ def play(game: envs.Game, white: str, red: str, seed: int) -> list[str]:
 
 
 def opinions(game: envs.Game, states: list[Any]) -> str:
-    """What the network's search thinks of a game: the value of its positions for who begins."""
+    """The network's searched values of a game's positions, for the first player."""
     search, weights = searcher(game, 256)
     some = range(0, len(states), VALUED_EVERY)
     stacked = jax.tree.map(lambda *x: jnp.stack(x), *(states[ply] for ply in some))
@@ -173,9 +173,8 @@ def opinions(game: envs.Game, states: list[Any]) -> str:
 
 
 def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve: Any, seconds: float) -> str:
-    """A game with what the network thinks of it and what was proved of each position: the first that is won for good,
-    and each move that gave a win away after it. Proofs are tried from the end of the game backwards until one takes too
-    long."""
+    """A game with the network's values and the proved part: the first proved position, and each later move that gave a
+    win away. Proofs run backwards from the end of the game until one takes too long."""
     say(f"proofs of: {title}")
     states, actions = saved.replay(game, game.init(), names)
     values: dict[int, float] = {}
@@ -242,7 +241,7 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 SINGLE_BOARD = """## One queen on the full board (exact)
 
 {made}; {positions:,} positions, {minutes:.0f} minutes. The same is proved by
-`python evaluate.py prove {game} --all_moves --positions={room} --minutes={most:g}`. On 8 x 8, where who cannot
+`python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where who cannot
 move wins, {winner} wins:
 
 | first moves that win | that lose | not found out |

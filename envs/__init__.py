@@ -1,7 +1,7 @@
-"""Registry of games: `make("foq:rows=6,cols=7")` gives the `Game` record, one object for each canonical name.
+"""Registry of games: `make("foq:rows=6,cols=7")` returns the `Game` record, one object per canonical name.
 
-A file of your own is a game too: `make("path/to/my_game.py:size=5")`, where it has a `make` like the games here. So are
-the games of the pgx library, where it is installed: `make("pgx:chess")`.
+Your own file works too, if it defines `make` as the games here do: `make("path/to/my_game.py:size=5")`. With the pgx
+library installed, `make("pgx:chess")` returns a game of pgx.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from envs.game import Game, Symmetry
 
 __all__ = ["Game", "Symmetry", "list", "make"]
 
-# Adding a game: one file with a `make` whose keyword defaults are its options, and one line here.
+# To add a game, write a file with a `make` whose keyword defaults are its options, and add one line here.
 _MODULES = {
     "connect_four": connect_four,
     "evopawness": evopawness,
@@ -67,7 +67,7 @@ def _parse_value(text: str, default: Any) -> Any:
 
 
 def _split(spec: str) -> tuple[str, str]:
-    """Name and options of a spec; the name of an own game ends in .py and may hold colons, pgx:ID has no options."""
+    """Name and options of a spec. The name of an own game ends in .py and may contain colons; pgx:ID has no options."""
     if spec.startswith("pgx:"):
         return spec, ""
     at = spec.find(".py:") + 3 if ".py:" in spec else len(spec) if spec.endswith(".py") else spec.find(":")
@@ -78,7 +78,7 @@ def _module(name: str) -> Any:
     """The module of a game.
 
     Raises:
-        ValueError: it is not listed, or as a file is not there, cannot be run or has no `make`.
+        ValueError: the name is unknown, or the file is missing, fails to run or has no `make`.
     """
     if name in _MODULES:
         return _MODULES[name]
@@ -97,7 +97,7 @@ def _module(name: str) -> Any:
     module = importlib.util.module_from_spec(found)
     try:
         found.loader.exec_module(module)
-    except Exception as error:  # whatever a stranger's file raises, it cannot be used
+    except Exception as error:  # an external file may raise anything
         raise ValueError(f"own game '{name}' cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "make", None)):
         raise ValueError(f"own game '{name}' has no function `make` that gives a Game")
@@ -106,11 +106,11 @@ def _module(name: str) -> Any:
 
 
 def make(spec: str) -> Game:
-    """The game of a spec `name` or `name:option=value,...`; options left out take their defaults.
+    """The game of a spec `name` or `name:option=value,...`; omitted options take their defaults.
 
     Raises:
-        ValueError: unknown game, unknown or repeated option, or a value that the game refuses; the message lists what
-            is known.
+        ValueError: unknown game, unknown or repeated option, or a value that the game rejects; the message lists the
+            known ones.
     """
     name, tail = _split(spec)
     module = _module(name)
@@ -140,7 +140,7 @@ def make(spec: str) -> Game:
 
 
 def _named(game: Any, name: str, options: dict[str, Any]) -> Game:
-    """An own game under the spec that finds its file again."""
+    """Renames an own game to the spec that finds its file again."""
     if not isinstance(game, Game):
         raise ValueError(f"own game '{name}': `make` gives a {type(game).__name__}, not a Game")
     tail = ",".join(f"{k}={v}" for k, v in options.items())

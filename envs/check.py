@@ -1,8 +1,8 @@
-"""The rules that every game must hold, run on one game: python -m envs.check GAME
+"""Checks one game against the rules that every game must satisfy: python -m envs.check GAME
 
-GAME is a name of the registry with its options, or a file of your own, see `envs.make`. Positions come from random
-games that are played inside one compiled scan. Each rule is a function named by what it demands; it raises
-AssertionError where the game breaks it. The tests of this project run the same rules over the whole registry.
+GAME is a registry name with options, or a file of your own; see `envs.make`. Positions come from random games, played
+in one compiled scan. Each rule is a function named after its requirement, and raises AssertionError if the game breaks
+the rule. The project's tests run the same rules over the whole registry.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ import numpy as np
 import envs
 from envs.game import Game
 
-LANES = 64  # games played at random
-SAMPLE = 48  # positions that are looked at closely
-BYTES = 2**30  # for the positions after every action in all of them; fewer are looked at where they would take more
+LANES = 64  # random games
+SAMPLE = 48  # positions to examine closely
+BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
 AFTER = 3  # plies after the longest possible game
 
 
 class Ply(NamedTuple):
-    """Numpy arrays with leading axes [ply, lane]; finished games go on standing still."""
+    """Numpy arrays with leading axes [ply, lane]; finished games repeat their last position."""
 
     state: Any
     action: Any
@@ -40,7 +40,7 @@ class Ply(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """All that a game says of one position and one action."""
+    """Every output of a game for one position and one action."""
 
     step: Any
     mask: Any
@@ -48,12 +48,12 @@ class Facts(NamedTuple):
     player: Any
     rewards: Any
     observe: Any
-    recalled: Any  # observe(remember(s))
+    recalled: Any  # observe(observation_state(s))
     evaluate: Any
 
 
 class Bench:
-    """A game with its compiled functions, the random games and a sample of their positions."""
+    """A game with its compiled functions, its random games and a sample of their positions."""
 
     def __init__(self, game: Game):
         self.game = game
@@ -98,7 +98,7 @@ class Bench:
         )
 
     def after_every_code(self, s):
-        """Positions after step and after move, and who has won, for all codes, those out of range included."""
+        """(step, move, over, rewards): `move` for all codes in range, the others also for codes out of range."""
         game = self.game
         stepped = jax.vmap(game.step, (None, 0))(s, self.codes)
         moved = jax.vmap(game.move, (None, 0))(s, jnp.arange(game.num_actions))
@@ -106,7 +106,7 @@ class Bench:
 
     @functools.cached_property
     def picked(self):
-        """Positions of every stage, the first and a finished one among them, each with the action taken there."""
+        """Positions of every stage, including the first and a finished one, each with the action taken there."""
         plies, lanes = self.plies.over.shape
         last = int((~self.plies.over).sum(0).max())
         ply = np.linspace(0, min(last + 1, plies - 1), self.looked_at).astype(int)
@@ -123,7 +123,7 @@ class Bench:
 
     @functools.cached_property
     def after_sample(self):
-        """What follows each position of the sample, for every code."""
+        """`after_every_code` of each position of the sample."""
         return jax.device_get(self.after(self.sample))
 
     def position(self, ply: int, lane: int = 0):
@@ -132,7 +132,7 @@ class Bench:
 
 Rule = Callable[[Bench], None]
 RULES: dict[str, Rule] = {}
-FORM: dict[str, Rule] = {}  # those that need no game to be played: quick enough before every run
+FORM: dict[str, Rule] = {}  # rules that need no game to be played: quick enough before every run
 
 
 def rule(function: Rule) -> Rule:
@@ -148,7 +148,7 @@ def form(function: Rule) -> Rule:
 
 
 def refused(function: Callable[[Any], Any], argument: Any) -> None:
-    """Demands a ValueError that says why."""
+    """Requires a ValueError with a reason."""
     try:
         got = function(argument)
     except ValueError as error:
@@ -163,7 +163,7 @@ def rules(s):
 
 
 def same(got, want, message=""):
-    """Equal in structure, dtype, shape and every entry."""
+    """Requires equal structure, dtype, shape and entries."""
     assert jax.tree.structure(got) == jax.tree.structure(want), message
     for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
         g, w = np.asarray(g), np.asarray(w)
@@ -382,7 +382,7 @@ def illegal_actions_lose_at_once(bench: Bench) -> None:
 def forfeited_games_stand_still_whatever_the_action(bench: Bench) -> None:
     after = bench.after_sample
     facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
-    # By turns a code that is just not legal here, where there is one, and a code out of range.
+    # Alternates between an illegal code in range, if there is one, and a code out of range.
     size = bench.game.num_actions
     places = np.arange(bench.looked_at)
     inside = (places % 2 == 1) & ~facts.mask.all(-1)
@@ -505,7 +505,7 @@ def pictures_of_all_stages(bench: Bench) -> None:
 
 @rule
 def every_legal_action_can_be_pointed_at(bench: Bench) -> None:
-    """Its cells are in the picture, and what shares its cells has other words on its button."""
+    """Its cells are in the picture, and actions with the same cells have different labels."""
     game, last = bench.game, int(bench.plies.over[:, 0].argmax())
     for s in (bench.position(0), bench.position(last // 3), bench.position(last * 2 // 3)):
         picture = ElementTree.fromstring(game.svg(s))
@@ -527,10 +527,10 @@ def what_is_no_record_is_refused(bench: Bench) -> None:
 
 
 def broken(name: str, holds: Rule, bench: Bench) -> str | None:
-    """What is wrong where the game breaks the rule, in one line; None where it holds."""
+    """The violation of a rule in one line, or None if the rule holds."""
     try:
         holds(bench)
-    except Exception as error:  # a rule may be broken in any way: what went wrong is the answer
+    except Exception as error:  # any exception is a violation, and its message is the answer
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         place = traceback.extract_tb(error.__traceback__)[-1]
         return f"{name}: {said or place.line} ({type(error).__name__})"
@@ -547,7 +547,7 @@ def demand_form(game: Game) -> None:
 
 
 def report(game: Game) -> bool:
-    """Prints what holds and what does not; True if everything does."""
+    """Prints whether each rule holds; returns True if all do."""
     bench, wrongs = Bench(game), 0
     for name, holds in RULES.items():
         wrong = broken(name, holds, bench)

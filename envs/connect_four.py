@@ -1,8 +1,8 @@
-"""Connect Four: stones fall down their column; four in a row in any direction win, a full board is a draw.
+"""Connect Four: stones drop down their column; four in a row in any direction wins; a full board is a draw.
 
-An action is a column, 0 on the left; names count columns from 1. The rules work on bits: a column takes `rows + 1` bits
-from below, the last of them always empty so that no line runs from one column into the next, and each word of 32 bits
-takes as many whole columns as fit. On 6 x 7, with the spare bits above the board:
+An action is a column, 0 on the left; names count columns from 1. The rules use bitboards: a column takes `rows + 1`
+bits from the bottom up. The last bit stays empty, so no line runs from one column into the next. Each word of 32 bits
+holds as many whole columns as fit. On 6x7, with the spare bits above the board:
 
      6 13 20 27     6 13 20
      5 12 19 26     5 12 19
@@ -46,7 +46,7 @@ class Rules:
 
     @property
     def high(self) -> int:
-        """Bits of a column, the spare one included."""
+        """Bits of a column, including the spare bit."""
         return self.rows + 1
 
     @property
@@ -64,13 +64,13 @@ class Rules:
         return State(empty, empty, jnp.int8(0), jnp.int8(-1))
 
     def cells(self, stones: Array) -> Array:
-        """bool[R, C], top row first, of stones uint32[W]."""
+        """bool[R, C], top row first, from stones uint32[W]."""
         places = np.arange(self.per_word)[:, None] * self.high + np.arange(self.rows)
         bits = stones[:, None, None] >> jnp.asarray(places, jnp.uint32) & 1
         return bits.reshape(-1, self.rows)[: self.cols].T[::-1] == 1
 
     def stones(self, cells: Array) -> Array:
-        """uint32[W] of bool[R, C]; inverse of `cells`."""
+        """uint32[W] from bool[R, C]; inverse of `cells`."""
         bits = jnp.where(cells[::-1].T, jnp.uint32(1) << jnp.arange(self.rows, dtype=jnp.uint32), jnp.uint32(0))
         columns = jnp.pad(bits.sum(-1, dtype=jnp.uint32), (0, self.words * self.per_word - self.cols))
         places = jnp.arange(self.per_word, dtype=jnp.uint32) * self.high
@@ -82,7 +82,7 @@ class Rules:
         return self.cells(s.mine) * mine - self.cells(s.others) * mine
 
     def _fallen(self, stones: list[Array], distance: int) -> list[Array]:
-        """The words moved down by `distance` bits, as one long number; bits above the columns are rubbish."""
+        """The words shifted down by `distance` bits, as one long number; bits above the columns are garbage."""
         skip, rest = divmod(distance, self.high * self.per_word)
         words = [*stones[skip:], *[jnp.uint32(0)] * (skip + 1)]
         carry = self.high * self.per_word - rest
@@ -101,7 +101,7 @@ class Rules:
         return functools.reduce(jnp.bitwise_or, rows) != 0
 
     def _open(self, s: State) -> Array:
-        """bool[C]: columns with room."""
+        """bool[C]: columns that are not full."""
         tops = jnp.arange(self.per_word, dtype=jnp.uint32) * self.high + (self.rows - 1)
         return (((s.mine | s.others)[:, None] >> tops & 1) == 0).ravel()[: self.cols]
 
@@ -109,7 +109,7 @@ class Rules:
         return (s.forfeit >= 0) | self.won(s) | ~self._open(s).any()
 
     def mask(self, s: State) -> Array:
-        """bool[C], columns with room in an unfinished game."""
+        """bool[C], columns that are not full in an unfinished game."""
         return self._open(s) & (s.forfeit < 0) & ~self.won(s)
 
     def player(self, s: State) -> Array:
@@ -127,7 +127,7 @@ class Rules:
         return State(s.others, s.mine | stone, 1 - s.to_move, s.forfeit)
 
     def step(self, s: State, action: Array | int) -> State:
-        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        """Position after any action: an illegal action forfeits, and a finished game does not change."""
         allowed = self.mask(s)
         legal = (allowed & (jnp.arange(self.cols) == action)).any()
         forfeit = jnp.where(allowed.any() & ~legal, s.to_move, s.forfeit)
@@ -140,7 +140,7 @@ class Rules:
         return jnp.where((s.forfeit >= 0) | self.won(s), forfeit_rewards(loser, 2), 0.0)
 
     def observe(self, s: State) -> Array:
-        """float32[R, C, 2], for the mover: own stones, the other's stones."""
+        """float32[R, C, 2], for the mover: own stones, the opponent's stones."""
         return jnp.stack([self.cells(s.mine), self.cells(s.others)], axis=-1).astype(jnp.float32)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -179,8 +179,8 @@ class Rules:
         return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
 
     def svg(self, s: State, cell: int = 56) -> str:
-        """Picture as an SVG document, winning rows ringed; `cell` is the side of a cell in pixels. A column can be
-        pointed at and holds its cells."""
+        """Picture as an SVG document, winning rows ringed; `cell` is the side of a cell in pixels. A column is a
+        selectable group that contains its cells."""
         board, legal = np.asarray(self.board(s)).astype(int), np.asarray(self.mask(s))
         ringed = _rows_of(board, self.connect)
         width, height, foot = self.cols * cell, self.rows * cell, cell // 2
@@ -210,14 +210,14 @@ class Rules:
     # Records
 
     def to_record(self, s: State) -> dict[str, Any]:
-        """JSON-ready record: `board` cell by cell from the top left, 1 first player, -1 second, and `to_move` 1 or -1;
-        `forfeit` stands in it only when somebody did."""
+        """JSON-ready record: `board` cell by cell from the top left (1 first player, -1 second), `to_move` 1 or -1.
+        `forfeit` is present only after a forfeit."""
         board = np.asarray(self.board(s)).ravel().tolist()
         record = {"board": board, "to_move": 1 - 2 * int(s.to_move)}
         return records.with_forfeit(record, s.forfeit)
 
     def from_record(self, record: dict[str, Any]) -> State:
-        """Position of a record, which has `board` and `to_move`, or in their place `moves`: columns from 0, in order.
+        """Position of a record with `board` and `to_move`, or with `moves` instead: columns from 0, in order.
 
         Raises:
             ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
@@ -236,7 +236,7 @@ class Rules:
         return State(mine, others, jnp.int8(mover), jnp.int8(forfeit))
 
     def _played(self, moves: Any) -> np.ndarray:
-        """The board after these columns; refuses what cannot be played."""
+        """The board after these columns; ValueError if they cannot be played."""
         if not isinstance(moves, list) or not all(records.is_whole(c, 0, self.cols - 1) for c in moves):
             raise ValueError(f"connect_four record: moves must be columns from 0 to {self.cols - 1}")
         board = np.zeros((self.rows, self.cols), int)
@@ -250,7 +250,7 @@ class Rules:
         return board
 
     def _placed(self, cells: Any, turn: int) -> np.ndarray:
-        """The board of these cells; refuses what no game leads to."""
+        """The board of these cells; ValueError if no game leads to it."""
         cells = records.cells("connect_four", "board", cells, self.rows * self.cols)
         board = np.array(cells).reshape(self.rows, self.cols)
         if board.sum() != (0 if turn == 1 else 1):
@@ -264,7 +264,7 @@ class Rules:
         return board
 
     def _before(self, board: np.ndarray, turn: int):
-        """The boards from which the last move can have led to this one: no row was on them."""
+        """Boards without a row from which the last move can have led to this board."""
         if not board.any():
             yield board
         for c in range(self.cols):
@@ -277,7 +277,7 @@ class Rules:
 
 
 def _rows_of(board: np.ndarray, length: int) -> np.ndarray:
-    """bool[R, C]: cells of rows of `length` equal stones."""
+    """bool[R, C]: cells in a row of `length` equal stones."""
     found = np.zeros(board.shape, bool)
     for r, c in np.argwhere(board):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
@@ -290,7 +290,7 @@ def _rows_of(board: np.ndarray, length: int) -> np.ndarray:
 
 
 def _can_be_dropped(board: np.ndarray, limit: int = 50_000) -> bool:
-    """Whether stones dropped in turn can make this board; also true where the search passes `limit` steps."""
+    """Whether stones dropped in turn can make this board; also True if the search exceeds `limit` steps."""
     columns = [[int(x) for x in column[::-1] if x] for column in board.T]
     heights: tuple[int, ...] = (0,) * len(columns)
     todo: list[tuple[int, ...]] = [heights]
@@ -309,10 +309,10 @@ def _can_be_dropped(board: np.ndarray, limit: int = 50_000) -> bool:
 
 
 def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
-    """Connect Four on `rows` x `cols` cells, where `connect` stones in a row win.
+    """Connect Four on `rows` x `cols` cells; `connect` stones in a row win.
 
     Raises:
-        ValueError: a board or a row that is too small or too large.
+        ValueError: a board or a `connect` that is too small or too large.
     """
     if not (1 <= rows <= LARGEST and 1 <= cols <= LARGEST):
         raise ValueError(f"connect_four: a board has 1 to {LARGEST} rows and columns, not {rows} x {cols}")

@@ -1,6 +1,6 @@
-"""Pictures of positions and games: python -m envs.draw foq --moves="d5 f4" --out=picture.png
+"""Draws positions and games: python -m envs.draw foq --moves="d5 f4" --out=picture.png
 
-An .svg or .png shows the last position, a .gif the whole game. For .png and .gif: pip install -e '.[plots]'.
+An .svg or .png shows the last position, a .gif the whole game. Formats .png and .gif need: pip install -e '.[plots]'
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from envs.pictures import PAPER
 
 KINDS = (".svg", ".png", ".gif")
 INK, LAST = "#4a443b", "#e8590c"  # of captions, and of the frame around the last move
-DRAWN_WIDTH = 480  # of a picture with a caption, whatever its own units
-LAST_FRAME = 3  # the end of a game stays that many times as long
+DRAWN_WIDTH = 480  # of a captioned picture, whatever its own units
+LAST_FRAME = 3  # the end of a game is shown this many times as long
 
 
 def random_moves(game: Game, start: State, plies: int, seed: int) -> list[str]:
-    """Names of at most `plies` random legal moves; the game may end before."""
+    """Names of at most `plies` random legal moves; fewer if the game ends first."""
     rng, state, names = np.random.default_rng(seed), start, []
     mask, move = saved.compiled(game)
     while len(names) < plies and (legal := np.flatnonzero(mask(state))).size:
@@ -50,7 +50,7 @@ def with_caption(svg: str, text: str) -> str:
     """The picture with a line of text below it."""
     width, height = size(svg)
     strip, scale = width / 16, DRAWN_WIDTH / width
-    letter = min(strip * 0.6, 1.7 * width / max(len(text), 1))  # a long line in small print
+    letter = min(strip * 0.6, 1.7 * width / max(len(text), 1))  # a long line gets smaller letters
     inner = re.sub(r"<svg ([^>]*)>", lambda m: _placed(m[1], width, height), svg, count=1)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height + strip:g}" '
@@ -67,7 +67,7 @@ def _placed(attributes: str, width: float, height: float) -> str:
 
 
 def mark(svg: str, cells: Iterable[str]) -> str:
-    """The picture with a frame around these cells, drawn over all else."""
+    """The picture with a frame around these cells, drawn on top."""
     frames, width = [], size(svg)[0] / 130
     for name in dict.fromkeys(cells):
         start = svg.find(f'<g data-cell="{html.escape(name)}">')
@@ -80,15 +80,15 @@ def mark(svg: str, cells: Iterable[str]) -> str:
 
 
 def describe(svg: str, last: str | None, ply: int) -> str:
-    """What the title of a picture says, and the move that led there."""
+    """The title of a picture, and the move that led there."""
     title = re.search(r"<title>(.*?)</title>", svg)
     words = [html.unescape(title[1])] if title else []
     return " · ".join([*words, f"move {ply}: {last}"] if last else words)
 
 
 def png(svg: str, width: int) -> bytes:
-    """The picture in pixels, through resvg, which needs no libraries of the system; the fonts are matplotlib's, so that
-    it looks the same everywhere."""
+    """The picture as a PNG. It is drawn by resvg, which needs no system libraries, with matplotlib's fonts, which look
+    the same everywhere."""
     try:
         import matplotlib
         import resvg_py
@@ -104,9 +104,9 @@ def png(svg: str, width: int) -> bytes:
 
 
 def gif(frames: Sequence[str], width: int, seconds: float) -> bytes:
-    """An animation that goes round; all frames share the colours of the last one, which has the most of them."""
+    """A looping animation. All frames share the palette of the last frame, which has the most colours."""
     shots = [png(frame, width) for frame in frames]
-    from PIL import Image  # after png(), which says what is missing
+    from PIL import Image  # after png(), whose error names a missing library
 
     images = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
     palette = images[-1].quantize(128)
@@ -118,10 +118,10 @@ def gif(frames: Sequence[str], width: int, seconds: float) -> bytes:
 
 
 def draw(game: Game, start: State, moves: Sequence[str], kind: str, width: int, seconds: float, caption: bool) -> bytes:
-    """The file of a picture, `kind` being one of KINDS.
+    """The bytes of a picture file; `kind` is one of KINDS.
 
     Raises:
-        ValueError: an illegal move, or a library that is missing.
+        ValueError: an illegal move or a missing library.
     """
     states, actions = saved.replay(game, start, moves)
     shown = range(len(states)) if kind == ".gif" else [len(states) - 1]

@@ -1,6 +1,6 @@
-"""EvoPawness: pieces wound each other, are promoted for mana and collect runes; dead king or no pawns left loses.
+"""EvoPawness: pieces wound each other, promote for mana and collect runes; losing the king or all pawns loses.
 
-A cell (y, x) of the 9 x 9 board has the number 9 y + x. Player 0, White, starts at the bottom and moves up; player 1,
+Cell (y, x) of the 9x9 board has the number 9 y + x. Player 0, White, starts at the bottom and moves up. Player 1,
 Black, starts at the top and moves first:
 
      0  1  2  3  4  5  6  7  8       .  .  .  .  k  .  .  .  .       k, K   kings, never move
@@ -12,8 +12,8 @@ Black, starts at the top and moves first:
     72 73 74 75 76 77 78 79 80       .  .  .  .  K  .  .  .  .
 
 An action is `37 cell + k` for the acting piece's cell: k = 0 activates, 1 to 4 promote, 5 to 36 are the 32 shifts of a
-move or attack; 2997 is the skip. Pieces jump over others, so all that a piece can do is one set of shifts: a word of 32
-bits. Those of friends and foes around it are words too, and the legal shifts come from a few operations on words.
+move or attack. Action 2997 is the skip. Pieces jump over others, so a piece's moves are one set of shifts: a word of 32
+bits. The friends and foes around a piece are words too, so legal shifts take a few operations on words.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ import numpy as np
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, with_history
 
-SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes of one cell
+SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes per cell
 SKIP = CELLS * CODES
 OFF = CELLS  # the cell number of dead pieces
 MAX_PLIES = 250
 LARGEST_CAP = 30_000  # the turn is an int16
 MAX_MANA, MAX_HP, MAX_ATK, MAX_STEP = 10, 20, 8, 3
 
-# Kinds of pieces. Code k < 5 of an action makes its piece one of kind k + 2; a sleeper is a soldier not yet activated.
+# Kinds of pieces. Code k < 5 of an action turns its piece into kind k + 2; a sleeper is a soldier not yet activated.
 DEAD, SLEEPER, SOLDIER, KNIGHT, ROOK, BISHOP, QUEEN, KING = range(8)
 KING_CELLS = (76, 4)
 RUNE_CELLS = np.array([36, 40, 44])
@@ -48,22 +48,22 @@ DIRECTIONS = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -
 JUMPS = ((-2, 1), (-1, 2), (1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1))
 SHIFTS = tuple((r * dy, r * dx) for dy, dx in DIRECTIONS for r in (1, 2, 3)) + JUMPS  # (dy, dx) of k = 5, 6, ..., 36
 
-# Five queens in the middle have 24 shifts each. A king attacks at most the five pawns of the other side, as the other
-# king is out of its reach; a piece that can be promoted, three ways at most, reaches 12 cells at most.
+# Five queens in the middle have 24 shifts each. A king attacks at most the five enemy pawns, because the enemy king is
+# out of its reach. A piece that can promote does so in at most three ways, and reaches at most 12 cells.
 MAX_LEGAL = 5 * 24 + 5
 
 
 class State(NamedTuple):
-    """68 bytes. Slots 0 to 4 of a side hold its living pawns in the order of their cells, slot 5 its king."""
+    """68 bytes. Slots 0 to 4 of a side hold its living pawns, sorted by cell; slot 5 holds its king."""
 
-    cell: Array  # int8[2, 6], cell of each piece, `OFF` for a dead one
+    cell: Array  # int8[2, 6], cell of each piece, `OFF` if dead
     kind: Array  # int8[2, 6], `DEAD`, ..., `KING`
-    hp: Array  # int8[2, 6], 1 to 20, 0 for a dead one
-    atk: Array  # int8[2, 6], up to 8, 0 for a dead one
-    step: Array  # int8[2, 6], how far it goes: 1 to 3, 0 for a dead one
+    hp: Array  # int8[2, 6], 1 to 20, 0 if dead
+    atk: Array  # int8[2, 6], up to 8, 0 if dead
+    step: Array  # int8[2, 6], range of moves and attacks: 1 to 3, 0 if dead
     mana: Array  # int8[2], 0 to 10
     runes: Array  # bool[3], which runes lie on their cells: atk, hp, step
-    turn: Array  # int16[], 1 at the start, one more after every ply; odd: player 1 moves
+    turn: Array  # int16[], 1 at the start, plus 1 per ply; player 1 moves when odd
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
 
 
@@ -85,7 +85,7 @@ def _reach() -> np.ndarray:
 
 
 def _links() -> np.ndarray:
-    """uint32[82, 82]: the bit of the shift that leads from one cell to another, 0 where none does."""
+    """uint32[82, 82]: the bit of the shift from one cell to another, 0 if there is none."""
     links = np.zeros((CELLS + 1, CELLS + 1), np.uint32)
     for cell in range(CELLS):
         for j, (dy, dx) in enumerate(SHIFTS):
@@ -98,7 +98,7 @@ def _links() -> np.ndarray:
 REACH, LINKS = _reach(), _links()
 ON_BOARD = LINKS.sum(-1, dtype=np.uint32)  # uint32[82], shifts from each cell that stay on the board
 
-# int8[37, 5], by k: mana spent, and for the piece its new hp (0: as before), gain of atk, gain of step, cells it moves.
+# int8[37, 5], by k: mana spent, then the piece's new hp (0: unchanged), gain of atk, gain of step, change of cell.
 EFFECTS = np.array(
     [(3, 0, 0, 0, 0), (5, 5, 3, 0, 0), (5, 9, 4, 0, 0), (5, 7, 1, 1, 0), (10, 11, 2, 0, 0)]
     + [(0, 0, 0, 0, dy * SIDE + dx) for dy, dx in SHIFTS],
@@ -131,19 +131,19 @@ def player(s: State) -> Array:
 
 
 def _lost(s: State) -> Array:
-    """bool[2]: whose king is dead, or all of whose pawns are."""
+    """bool[2]: sides that have lost the king or all pawns."""
     alive = s.kind != DEAD
     return ~alive[:, 5] | ~alive[:, :5].any(-1)
 
 
 def over(s: State, max_plies: int | None = MAX_PLIES) -> Array:
-    """bool[]: someone has lost or forfeited, or `max_plies` actions were made; None for no such cap."""
+    """bool[]: someone has lost or forfeited, or `max_plies` actions were made; None means no cap."""
     ended = _lost(s).any() | (s.forfeit >= 0)
     return ended if max_plies is None else ended | (s.turn > max_plies)
 
 
 def options(s: State) -> tuple[Array, Array]:
-    """Actions of the mover's six pieces as bits, whether or not the game is over; skip belongs to no piece.
+    """Actions of the mover's six pieces as bits, even if the game is over; the skip belongs to no piece.
 
     Returns:
         (spend uint32[6], shift uint32[6]): bit k of `spend` for codes k = 0 to 4, bit k - 5 of `shift` for k = 5 to 36.
@@ -151,7 +151,7 @@ def options(s: State) -> tuple[Array, Array]:
     black = (s.turn & 1) == 1
     mine = lambda x: jnp.where(black, x[1], x[0])
     cell, kind, steps, mana = mine(s.cell), mine(s.kind), mine(s.step), mine(s.mana)
-    # No two pieces share a cell, so that the bits of a sum are those of the union.
+    # No two pieces share a cell, so the sum of their bits is the union.
     links = jnp.asarray(LINKS)[cell[:, None], s.cell.ravel()].reshape(6, 2, 6).sum(-1, dtype=jnp.uint32)
     friends, foes = jnp.where(black, links[:, 1], links[:, 0]), jnp.where(black, links[:, 0], links[:, 1])
     reach = jnp.asarray(REACH)[black.astype(jnp.int8), kind, steps] & jnp.asarray(ON_BOARD)[cell]
@@ -165,15 +165,15 @@ def options(s: State) -> tuple[Array, Array]:
 
 
 def mask(s: State, max_plies: int | None = MAX_PLIES) -> Array:
-    """bool[2998], legal actions; skip is one only where there is no other."""
+    """bool[2998], legal actions; the skip is legal only if nothing else is."""
     spend, shift = options(s)
     skip = ~((spend | shift) != 0).any()
-    # The mask is built as bits, 37 for each piece from bit 37 cell on; skip is the first bit after all cells.
+    # The mask is built as bits, 37 per piece from bit 37 * cell on; the skip is the first bit after all cells.
     low = jnp.append(spend | shift << 5, skip.astype(jnp.uint32)) * ~over(s, max_plies)
     high = jnp.append(shift >> 27, jnp.uint32(0)) * ~over(s, max_plies)
     first = CODES * jnp.append(jnp.where((s.turn & 1) == 1, s.cell[1], s.cell[0]).astype(jnp.int32), OFF)
     word, bit = first >> 5, (first & 31).astype(jnp.uint32)
-    overflow = lambda x: x >> 1 >> (31 - bit)  # what leaves a word on the left; the bit may be 0
+    overflow = lambda x: x >> 1 >> (31 - bit)  # x >> (32 - bit) in two shifts, because bit may be 0
     parts = (low << bit, overflow(low) | high << bit, overflow(high))
     places = jnp.arange(SKIP // 32 + 1)
     at = lambda i: jnp.where(word[:, None] + i == places, parts[i][:, None], 0)
@@ -183,7 +183,7 @@ def mask(s: State, max_plies: int | None = MAX_PLIES) -> Array:
 
 
 def step(s: State, action: Array | int, max_plies: int | None = MAX_PLIES) -> State:
-    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    """Position after any action: an illegal action forfeits, and a finished game does not change."""
     action = jnp.asarray(action, jnp.int32)
     cell, k = action // CODES, action % CODES  # a cell out of range holds no piece
     spend, shift = options(s)
@@ -202,7 +202,7 @@ def move(s: State, action: Array | int) -> State:
     k = action % CODES
     cost, new_hp, more_atk, more_step, way = jnp.asarray(EFFECTS)[k]
     mine = jnp.arange(2) == (s.turn & 1)
-    acts = mine[:, None] & (s.cell == action // CODES) & (s.kind != DEAD)  # nobody where the action is skip
+    acts = mine[:, None] & (s.cell == action // CODES) & (s.kind != DEAD)  # all False for the skip
     target = action // CODES + way
     hit = ~mine[:, None] & (s.cell == target) & (s.kind != DEAD)
     attack = hit.any()
@@ -227,7 +227,7 @@ def move(s: State, action: Array | int) -> State:
 
 
 def _in_order(cell: Array, *others: Array) -> tuple[Array, ...]:
-    """The arrays [2, 6] as int8, with the pawns of each side sorted by their cells; the dead, all alike, come last."""
+    """The arrays [2, 6] as int8, with the pawns of each side sorted by cell; dead pawns, all alike, come last."""
     pawns = cell[:, :5]
     earlier = pawns[:, None, :] < pawns[:, :, None]  # [side, slot, other slot]
     same = (pawns[:, None, :] == pawns[:, :, None]) & np.tri(5, k=-1, dtype=bool)
@@ -241,14 +241,14 @@ def _in_order(cell: Array, *others: Array) -> tuple[Array, ...]:
 
 
 def rewards(s: State) -> Array:
-    """float32[2]: zero for a game under way and for one that the cap has cut."""
+    """float32[2]: zero for a game in progress or cut by the cap."""
     lost = _lost(s).astype(jnp.float32)
     return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), lost[::-1] - lost)
 
 
 @functools.cache
 def _targets() -> np.ndarray:
-    """int32[A], the cell that a move or attack leads to; `OFF` for other actions and where it would leave the board."""
+    """int32[A], the cell that a move or attack leads to; `OFF` for other actions and off the board."""
     targets = np.full((CELLS, CODES), OFF, np.int32)
     for cell in range(CELLS):
         for k, (dy, dx) in enumerate(SHIFTS, 5):
@@ -259,8 +259,8 @@ def _targets() -> np.ndarray:
 
 
 def urge(s: State) -> Array:
-    """float32[A]: 0.6 for an attack and 0.5 for a promotion, the bias by which the game's author cured its early games
-    of ending at the length cap."""
+    """float32[A]: 0.6 for an attack and 0.5 for a promotion. With this bias the game's author kept early training games
+    from ending at the length cap."""
     foes = s.cell[1 - (s.turn & 1)]
     attacked = (jnp.arange(CELLS)[:, None] == foes).any(-1)
     k = np.arange(SKIP + 1) % CODES
@@ -273,10 +273,10 @@ def urge(s: State) -> Array:
 
 
 def _facts(s: State, viewer: Array, max_plies: int | None) -> tuple[Array, Array]:
-    """What stands on the board, with the pieces of `viewer` as own and moving up: 12 pieces and the 3 rune cells.
+    """Contents of the board, with the pieces of `viewer` as own and moving up: 12 pieces and the 3 rune cells.
 
     Returns:
-        (places float32[15, 81], facts float32[15, 28]): a 1 on the cell of each, and its part of the planes there.
+        (places float32[15, 81], facts float32[15, 28]): a 1 on the cell of each, and its values in the planes there.
     """
     turned = (viewer == 1) & (s.cell != OFF)
     cell = jnp.where(turned, s.cell + (CELLS - SIDE) - 2 * SIDE * (s.cell // SIDE), s.cell)
@@ -298,9 +298,9 @@ def _facts(s: State, viewer: Array, max_plies: int | None) -> tuple[Array, Array
 
 
 def observe(s: State, max_plies: int | None = MAX_PLIES) -> Array:
-    """float32[9, 9, 28], for the mover, own pieces moving up; own plane before the other's, see the table.
+    """float32[9, 9, 28], for the mover, own pieces moving up; own plane before the opponent's, see the table.
 
-    Values stand on the cells of the pieces and are counts or 0 and 1:
+    Values are counts or 0 and 1, on the cells of the pieces:
 
         0, 1  hp     8, 9    knight   16, 17      queen              25      cells with a rune
         2, 3  atk   10, 11   rook     18, 19      king               26, 27  legal actions of each piece
@@ -308,12 +308,12 @@ def observe(s: State, max_plies: int | None = MAX_PLIES) -> Array:
         6, 7  any   14, 15   soldier  22, 23, 24  turn modulo 5, each on one rune cell
     """
     places, facts = _facts(s, s.turn & 1, max_plies)
-    # Exact in any precision: small whole numbers, and at most one for each cell and plane.
+    # Exact in any precision: small whole numbers, at most one per cell and plane.
     return (places.T @ facts).reshape(SIDE, SIDE, -1)
 
 
 def _observe_history(s: State, past: State, played: Array, max_plies: int | None) -> Array:
-    """float32[9, 9, 28 n]: planes 28 h to 28 h + 27 show the position h plies ago; before the start all are 0."""
+    """float32[9, 9, 28 n]: planes 28 h to 28 h + 27 show the position h plies ago, all 0 before the start."""
     frames = jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), s, past)
     places, facts = jax.vmap(lambda frame: _facts(frame, s.turn & 1, max_plies))(frames)
     facts *= (jnp.arange(len(facts)) <= played)[:, None, None]
@@ -322,7 +322,7 @@ def _observe_history(s: State, past: State, played: Array, max_plies: int | None
 
 
 def flip_actions() -> np.ndarray:
-    """int32[2998]: each action code after the board is turned upside down (rows only). Its own inverse."""
+    """int32[2998]: each action code after the rows of the board are reversed. Its own inverse."""
     shifts = {shift: 5 + j for j, shift in enumerate(SHIFTS)}
     codes = [*range(5), *(shifts[-dy, dx] for dy, dx in SHIFTS)]
     rows = [[(SIDE * (SIDE - 1 - y) + x) * CODES + k for k in codes] for y in range(SIDE) for x in range(SIDE)]
@@ -333,8 +333,8 @@ MOST_POINTS = 5 * (0.3 * MAX_HP + 0.1 * (MAX_ATK + MAX_STEP)) + MAX_HP + 5 * 10
 
 
 def points(s: State) -> Array:
-    """float32[2], how the game's author judged a side: 0.3 of the hp and 0.1 of atk and step of its active pawns, the
-    king's hp, and 10 for every dead pawn of the other side; at most `MOST_POINTS`."""
+    """float32[2], the game author's score of each side, at most `MOST_POINTS`: 0.3 of the hp and 0.1 of atk and step of
+    its active pawns, the king's hp, and 10 for every dead enemy pawn."""
     active = (s.kind > SLEEPER) & (s.kind < KING)
     pawns = jnp.where(active, 0.3 * s.hp + 0.1 * (s.atk + s.step), 0.0).sum(-1)
     kings = jnp.where(s.kind == KING, s.hp, 0).sum(-1)
@@ -342,7 +342,7 @@ def points(s: State) -> Array:
 
 
 def strength(s: State, max_plies: int | None = MAX_PLIES) -> Array:
-    """float32[] in [-1, 1]: how many `points` the mover is ahead; the exact result once over."""
+    """float32[] in [-1, 1]: the mover's scaled lead in `points`; the exact result once the game is over."""
     of_both, mine = points(s), player(s)
     ahead = (of_both[mine] - of_both[1 - mine]) / MOST_POINTS
     return jnp.where(over(s, max_plies), rewards(s)[mine], 0.99 * ahead).astype(jnp.float32)
@@ -370,7 +370,7 @@ def _codes() -> dict[str, int]:
 
 
 def parse_action(text: str) -> int:
-    """Inverse of `action_name`; ValueError when there is no such action."""
+    """Inverse of `action_name`; ValueError if there is no such action."""
     name = text.replace(" ", "").lower()
     if name not in _codes():
         raise ValueError(f"no action '{text}': want a*y,x or p*y,x*C with C of K R B Q or m*y,x*dy,dx or skip")
@@ -401,8 +401,8 @@ def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
 
 INKS = ("#a3211a", "#20242a", "#24528f")  # of hp, atk and step
 KINDS = ("", "soldier, asleep", "soldier", "knight", "rook", "bishop", "queen", "king")  # by kind
-# What is to be known of a piece beyond its numbers. Nothing that changes from turn to turn: the words of a cell tell
-# whether a move changed it.
+# Facts about a piece beyond its numbers. None may change from turn to turn, because a change in a cell's words means
+# that a move changed the cell.
 TO_KNOW = {
     SLEEPER: "it neither moves nor attacks until it is woken up, for 3 mana",
     SOLDIER: "it can be promoted, for 5 mana",
@@ -417,7 +417,7 @@ def cell_name(cell: int) -> str:
 
 
 def action_cells(action: int) -> tuple[str, ...]:
-    """Cells to point at for an action: the piece, and the target of a move or attack."""
+    """Cells to select for an action: the piece, and the target of a move or attack."""
     cell, k = divmod(int(action), CODES)
     if action == SKIP:
         return ()
@@ -428,7 +428,7 @@ def action_cells(action: int) -> tuple[str, ...]:
 
 
 def action_label(action: int) -> str:
-    """An action in words, with what it costs and gives."""
+    """An action in words, with its cost and gains."""
     k = int(action) % CODES
     if action == SKIP:
         return "Skip"
@@ -443,7 +443,7 @@ def action_label(action: int) -> str:
 
 
 def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: int) -> tuple[str, str]:
-    """Glyph on a disc, pale until activated, below it hp in red, atk in black, step in blue; and all of it in words."""
+    """Glyph on a disc, pale until activated, with hp in red, atk in black, step in blue below; and a description."""
     kind, *numbers = (int(x[side, slot]) for x in (s.kind, s.hp, s.atk, s.step))
     fill, ink = (("#fbfaf5", "#20242a"), ("#3a4048", "#f7f3ea"))[side]
     middle = left + cell / 2
@@ -459,7 +459,7 @@ def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: in
 
 
 def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
-    """Picture as an SVG document with both stocks of mana; `cell` is the side of a cell in pixels."""
+    """Picture as an SVG document, including both players' mana; `cell` is the side of a cell in pixels."""
     s = jax.device_get(s)
     edge, side = cell // 2, SIDE * cell
     status, won = _status(s, max_plies), np.asarray(rewards(s)) > 0
@@ -507,8 +507,8 @@ _whole = functools.partial(records.whole, "evopawness")
 
 
 def to_record(s: State) -> dict[str, Any]:
-    """JSON-ready record: `turn`, `to_move`, `mana` and the living `pieces` and `runes`, sorted by player, y and x;
-    `forfeit` stands in it only when somebody did."""
+    """JSON-ready record: `turn`, `to_move`, `mana` and the living `pieces` and `runes`, sorted by player, y and x.
+    `forfeit` is present only after a forfeit."""
     cell, kind, *numbers = (np.asarray(x) for x in s[:5])
     pieces = []
     for side in (0, 1):
@@ -615,14 +615,14 @@ def _list(value: Any, field: str) -> list[Any]:
     return value
 
 
-# The record that the engine sees
+# The `Game` record
 
 
 def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
     """EvoPawness, a draw after `max_plies` actions, observed through its last `history` positions.
 
     Raises:
-        ValueError: a cap that is not from 1 to 30000, or a history that is not from 1 to 16.
+        ValueError: `max_plies` not from 1 to 30000, or `history` not from 1 to 16.
     """
     if not 1 <= max_plies <= LARGEST_CAP:
         raise ValueError(f"evopawness: max_plies must be from 1 to {LARGEST_CAP}, not {max_plies}")
@@ -643,7 +643,7 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         player=player,
         rewards=rewards,
         observe=lambda s: observe(s, max_plies),
-        # A mirror in the middle column would exchange the runes of atk and step.
+        # Mirroring the columns would exchange the atk and step runes.
         symmetries=(Symmetry("identity", same, lambda planes: planes, lambda s: s),),
         show=lambda s: show(s, max_plies),
         svg=lambda s: svg(s, max_plies=max_plies),

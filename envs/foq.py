@@ -1,7 +1,7 @@
-"""Flight of Queen, the double game: two queens slide and rip every square they cross; who cannot move loses.
+"""Flight of Queen, the double game: two queens slide and rip all squares they cross; a player who cannot move loses.
 
-A move slides the mover's queen over unripped squares and may not end on a square that the other queen reaches; both are
-judged on the position before the move. Everything is a matrix of the board's shape, and the board array carries its own
+A move slides the mover's queen over unripped squares. It may not end on a square that the other queen reaches. Both
+conditions refer to the position before the move. Board arrays have the board's shape, which is the only record of its
 size. Squares are numbered row by row from the top left:
 
       0  1  2 ...  8        named  a8 b8 c8 ... i8
@@ -9,8 +9,8 @@ size. Squares are numbered row by row from the top left:
       :            :                :            :
      63 64 65 ... 71               a1 b1 c1 ... i1
 
-The single and the multi game (`foq_single`, `foq_multi`) build on this file. What stands here under "every form"
-understands any number of queens; the rules of the double game also serve the single one, but for its result.
+The single and the multi game (`foq_single`, `foq_multi`) build on this file. The rules of "every form" accept any
+number of queens. The rules of the double game also serve the single game, except for its result.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MARKED = ("White (A)", "Red (B)", "Blue (C)", "Gold (D)")  # in text
 
 
 class State(NamedTuple):
-    ripped: Array  # bool[R, C], squares that are gone, those under the queens included
+    ripped: Array  # bool[R, C], ripped squares, including those under the queens
     queens: Array  # int16[n], square of each queen
     to_move: Array  # int8[], player to move
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
@@ -46,8 +46,8 @@ class State(NamedTuple):
 def _crossed(rows: int, cols: int) -> np.ndarray:
     """uint32[S, W, S]: word w of the set of squares that a slide from q to t enters is `[q, w, t]`.
 
-    Sets are bits in W words. Where no slide leads from q to t, the set is the one spare bit after the last square,
-    which `_pack` always sets, so that such a slide counts as blocked.
+    Sets are bits in W words. If no slide leads from q to t, the set is the spare bit after the last square. `_pack`
+    always sets this bit, so such a slide counts as blocked.
     """
     size = rows * cols
     crossed = np.zeros((size, size, (size // 32 + 1) * 32), bool)
@@ -66,7 +66,7 @@ def _crossed(rows: int, cols: int) -> np.ndarray:
 
 
 def _most_targets(rows: int, cols: int) -> int:
-    """Targets of a queen on the best square of an empty board: no position has more legal moves."""
+    """Targets of a queen on the best square of an empty board; no position has more legal moves."""
     spare = np.uint32(1) << np.uint32(rows * cols % 32)
     return int((_crossed(rows, cols)[:, -1] != spare).sum(-1).max())
 
@@ -78,7 +78,7 @@ def _pack(board: Array) -> Array:
     return jnp.sum(jnp.where(bits, jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32), 0), axis=-1, dtype=jnp.uint32)
 
 
-# Rules of every form; `s` is a state of any of them
+# Rules of every form; `s` is a state of any form
 
 
 def corners(rows: int, cols: int, count: int) -> list[tuple[int, int]]:
@@ -90,7 +90,7 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
     """Start position; `starts` are (row, col) in player order, by default top left and bottom right.
 
     Raises:
-        ValueError: sides not from 1 to 26, or starting squares that are off the board or not distinct.
+        ValueError: sides not from 1 to 26, or starting squares off the board or not distinct.
     """
     if not (1 <= rows <= LARGEST and 1 <= cols <= LARGEST):
         raise ValueError(f"foq: a board has 1 to {LARGEST} rows and columns, not {rows} x {cols}")
@@ -117,7 +117,7 @@ def rip(ripped: Array, start: Array | int, target: Array | int) -> Array:
 
 
 def own(s: Any) -> Array:
-    """bool[n]: which queen the player to move may slide; a single queen belongs to both players."""
+    """bool[n]: the queen that the player to move may slide; a single queen belongs to both players."""
     n = s.queens.shape[0]
     return jnp.arange(n) == (s.to_move if n > 1 else 0)
 
@@ -133,14 +133,14 @@ def attacked(s: Any) -> Array:
 
 
 def targets(s: Any) -> Array:
-    """bool[R, C]: where the mover's queen may stop, whether or not the game is over."""
+    """bool[R, C]: squares where the mover's queen may stop, even if the game is over."""
     return (reaches(s) == own(s)[:, None, None]).all(0)
 
 
 def slide(s: Any, action: Array | int, legal: Array | bool = True) -> Any:
-    """The position with the mover's queen on `action` and its way there ripped; nothing changes if that is not `legal`.
+    """The position after the mover's queen slides to `action` and rips its path; unchanged if not `legal`.
 
-    Whose turn it is stays the same.
+    `to_move` stays the same.
     """
     mine, target = own(s), jnp.where(legal, jnp.asarray(action), 0)
     torn = rip(s.ripped, jnp.where(mine, s.queens, 0).sum(), target)
@@ -151,7 +151,7 @@ def slide(s: Any, action: Array | int, legal: Array | bool = True) -> Any:
 
 
 def judge(s: Any, action: Array | int, legal: Array) -> tuple[Array, Array]:
-    """Whether any `action` at all is one of the `legal` ones, bool[A], and the player who has forfeited after it."""
+    """Whether `action`, in range or not, is among the `legal` ones, bool[A]; and `forfeit` after it."""
     allowed = (legal & (jnp.arange(legal.size) == action)).any()
     return allowed, jnp.where(legal.any() & ~allowed, s.to_move, s.forfeit)
 
@@ -179,13 +179,13 @@ def move(s: State, action: Array | int) -> State:
 
 
 def step(s: State, action: Array | int) -> State:
-    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    """Position after any action: an illegal action forfeits, and a finished game does not change."""
     legal, forfeit = judge(s, action, mask(s))
     return slide(s, action, legal)._replace(to_move=jnp.where(legal, 1 - s.to_move, s.to_move), forfeit=forfeit)
 
 
 def rewards(s: State) -> Array:
-    """float32[2]: the stuck player, or the one who forfeited, loses."""
+    """float32[2]: the player who is stuck or forfeited loses."""
     return jnp.where(over(s), forfeit_rewards(jnp.where(s.forfeit < 0, s.to_move, s.forfeit), 2), 0.0)
 
 
@@ -193,7 +193,7 @@ def rewards(s: State) -> Array:
 
 
 def observe(s: Any) -> Array:
-    """float32[R, C, n + 3], for the mover: ripped, own queen, one plane for each other queen in turn order, own legal
+    """float32[R, C, n + 3], for the mover: ripped, own queen, one plane per other queen in turn order, own legal
     targets, squares that others reach."""
     n = s.queens.shape[0]
     seats = foq_theory.places(s.queens[(s.to_move + jnp.arange(n)) % n], s.ripped.shape)
@@ -203,7 +203,7 @@ def observe(s: Any) -> Array:
 def _observe_article(s: Any, past: Any, played: Array) -> Array:
     """float32[R, C, 6], the article's planes: four boards (-1 on ripped squares), oldest first; the mover's queen
     +1 and the others -1; squares the mover reaches minus those that others reach."""
-    del played  # boards from before the start repeat the first one
+    del played  # boards before the start repeat the first one
     mine = own(s)[:, None, None]
     queens = jnp.where(mine, 1, -1) * foq_theory.places(s.queens, s.ripped.shape)
     reached = (reaches(s) & mine).any(0).astype(jnp.float32) - attacked(s)
@@ -212,7 +212,7 @@ def _observe_article(s: Any, past: Any, played: Array) -> Array:
 
 
 def symmetries(rows: int, cols: int) -> tuple[Symmetry, ...]:
-    """The symmetries of the rectangle; each turns board, queens and actions alike."""
+    """The symmetries of the rectangle, applied alike to board, queens and actions."""
 
     def symmetry(turn):
         state = lambda s: s._replace(ripped=turn.grid(s.ripped), queens=jnp.asarray(turn.squares, jnp.int16)[s.queens])
@@ -222,14 +222,14 @@ def symmetries(rows: int, cols: int) -> tuple[Symmetry, ...]:
 
 
 def lead(s: Any) -> Array:
-    """float32[] between -1 and 1: the mover's reachable squares against those of the others."""
+    """float32[] between -1 and 1: the mover's reachable squares compared with the others'."""
     mine = (reaches(s) & own(s)[:, None, None]).sum()
     others = attacked(s).sum()
     return (mine - others) / jnp.maximum(mine + others, 1) * 0.99
 
 
 def mobility(s: State) -> Array:
-    """float32[] in [-1, 1]: the `lead` of the mover; the exact result once over."""
+    """float32[] in [-1, 1]: the mover's `lead`; the exact result once the game is over."""
     return jnp.where(over(s), rewards(s)[s.to_move], lead(s)).astype(jnp.float32)
 
 
@@ -241,7 +241,7 @@ def square_name(square: int, rows: int, cols: int) -> str:
 
 
 def parse_square(text: str, rows: int, cols: int) -> int:
-    """Inverse of `square_name`; ValueError when there is no such square."""
+    """Inverse of `square_name`; ValueError if there is no such square."""
     names = {square_name(i, rows, cols): i for i in range(rows * cols)}
     if text.strip().lower() not in names:
         last = square_name(cols - 1, rows, cols)
@@ -260,7 +260,7 @@ def svg(s: State, cell: int = 48) -> str:
 
 
 def draw_text(s: Any, legal: Array, result: Array, letters: str, names: Sequence[str]) -> str:
-    """Text picture of any form; `letters` has one for each queen, `names` are those of the players."""
+    """Text picture of any form; `letters` has one letter per queen, `names` one name per player."""
     rows, cols = s.ripped.shape
     cells = np.where(np.asarray(s.ripped), "#", np.where(np.asarray(legal).reshape(rows, cols), "*", "."))
     for letter, square in zip(letters, np.asarray(s.queens), strict=False):
@@ -279,7 +279,7 @@ def _status(s: Any, result: Array, names: Sequence[str]) -> str:
 def draw_svg(
     s: Any, legal: Array, result: Array, cell: int, faded: Sequence[int] = (), names: Sequence[str] = SEATS
 ) -> str:
-    """SVG picture of any form; the queens numbered in `faded` are out of the game."""
+    """SVG picture of any form; the queens listed in `faded` are out of the game."""
     rows, cols = s.ripped.shape
     ripped, stops, mine = np.asarray(s.ripped), np.asarray(legal).reshape(rows, cols), np.asarray(own(s))
     queens = {int(square): i for i, square in enumerate(np.asarray(s.queens))}
@@ -307,7 +307,7 @@ def draw_svg(
 
 
 def _queen(x: float, y: float, cell: int, number: int, moves: bool, faded: bool) -> str:
-    """A crown on a disc in the colour of its player, ringed where it may be moved."""
+    """A crown on a disc in its player's colour, ringed if it may move."""
     colour, ring = ("#f5f5f5", "#d0473c", "#4f86c6", "#c9a227")[number % 4], "#57b97e" if moves else "#20242a"
     disc = pictures.disc(x, y, cell * 0.4, f'fill="{colour}" stroke="{ring}" stroke-width="3"')
     points = ((-24, 16), (-30, -12), (-14, 2), (-8, -20), (0, 0), (8, -20), (14, 2), (30, -12), (24, 16))
@@ -321,7 +321,7 @@ def _queen(x: float, y: float, cell: int, number: int, moves: bool, faded: bool)
 
 
 def to_record(s: Any, variant: str = "foq") -> dict[str, Any]:
-    """JSON-ready record; `forfeit` stands in it only when somebody did."""
+    """JSON-ready record; `forfeit` is present only after a forfeit."""
     rows, cols = s.ripped.shape
     record = {
         "variant": variant,
@@ -346,10 +346,10 @@ def from_record(record: dict[str, Any]) -> State:
 def read_record(
     record: Any, variant: str, wanted: str, right: Callable[[int], bool], extra: Sequence[str] = ()
 ) -> State:
-    """What the records of all forms have in common, checked.
+    """Reads and checks the common part of the records of all forms.
 
-    The number of queens must be `right`, which messages call `wanted`. Fields named in `extra` may be there and are not
-    looked at.
+    The number of queens must satisfy `right`, which messages call `wanted`. Fields in `extra` may be present and are
+    ignored.
     """
     form = ("variant", "rows", "cols", "ripped", "queens", "to_move")
     records.fields(variant, record, form, perhaps=(*extra, "forfeit"))
@@ -359,7 +359,7 @@ def read_record(
     ripped, queens = (distinct(variant, k, record[k], rows * cols) for k in ("ripped", "queens"))
     if not right(len(queens)) or not set(queens) <= set(ripped):
         raise ValueError(f"{variant} record: want {wanted}, and every queen on a ripped square")
-    players = max(len(queens), 2)  # a single queen has two
+    players = max(len(queens), 2)  # a single queen has two players
     turn = records.whole(variant, "to_move", record["to_move"], 0, players - 1)
     forfeit = records.forfeit(variant, record, turn)
     board = jnp.asarray(np.isin(np.arange(rows * cols), ripped).reshape(rows, cols))
@@ -367,14 +367,14 @@ def read_record(
 
 
 def refuse_idle_forfeit(s: State, variant: str = "foq") -> State:
-    """The same position, unless the player who forfeited in it had been stuck before; then ValueError."""
+    """The same position; ValueError if the player who forfeited was already stuck."""
     if s.forfeit >= 0 and not targets(s).any():
         raise ValueError(f"{variant} record: nobody can have forfeited, as the game is over without it")
     return s
 
 
 def distinct(variant: str, field: str, value: Any, size: int, what: str = "squares") -> list[int]:
-    """Different whole numbers below `size`; ValueError otherwise, `what` says what they number."""
+    """Distinct whole numbers below `size`, else ValueError. Messages call them `what`."""
     if not isinstance(value, list):
         raise ValueError(f"{variant} record: {field} must be a list of {what}")
     numbers = [records.whole(variant, field, v, 0, size - 1) for v in value]
@@ -383,13 +383,13 @@ def distinct(variant: str, field: str, value: Any, size: int, what: str = "squar
     return numbers
 
 
-# The record that the engine sees
+# The `Game` record
 
 
 def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
     """Flight of Queen with two queens in opposite corners of a board of `rows` x `cols`.
 
-    `planes` is `plain`, see `observe`, or `article`: the six planes of the article, with four boards of history.
+    `planes` is `plain` (see `observe`) or `article`: the article's six planes, with four boards of history.
 
     Raises:
         ValueError: unknown planes, or a board so small that the first player cannot move.
@@ -422,12 +422,12 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
 
 
 def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, Any]], Any], **rules: Any) -> Game:
-    """The record of a form of the game, from its `rules` and from what all forms share.
+    """The `Game` record of one form, from its own `rules` and the parts that all forms share.
 
     Args:
-        name: spec with all options but `planes`.
+        name: spec with all options except `planes`.
         planes: `plain` or `article`.
-        start: a position, of which board and number of queens are taken.
+        start: a position that gives the board and the number of queens.
         from_record: reader for any board and number of queens.
         rules: the remaining fields of `Game`.
     """
@@ -447,7 +447,7 @@ def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, A
     game = Game(
         name=name + ("" if planes == "plain" else f",planes={planes}"),
         num_actions=rows * cols,
-        max_plies=rows * cols - queens,  # every move rips a square, and those of the queens are ripped from the start
+        max_plies=rows * cols - queens,  # every move rips a square; the queens' squares start ripped
         max_legal=_most_targets(rows, cols),
         symmetries=symmetries(rows, cols),
         action_name=lambda action: square_name(int(action), rows, cols),

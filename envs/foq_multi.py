@@ -1,9 +1,8 @@
-"""Flight of Queen, the multi game: a queen for each of n players; who is stuck drops out, the last one left wins.
+"""Flight of Queen, the multi game: n players with a queen each; stuck players drop out, and the last one left wins.
 
-Slides, attacks and squares are those of the double game, see `foq`; with two players it is that game. Being stuck is
-looked at when a player's turn comes: he drops out for good, and the turn goes on to the next one who is still in. His
-queen stays where it is and still attacks. In every state this is settled: the player to move can move, or is the
-only one left.
+Slides, attacks and squares are those of the double game (`foq`); with two players the games are the same. A player who
+is stuck on their turn drops out for good, and the turn passes to the next player still in. Their queen stays in place
+and still attacks. Every state has this resolved: the player to move can move, or is the only one left.
 """
 
 from __future__ import annotations
@@ -27,25 +26,24 @@ __all__ = [
 
 
 class State(NamedTuple):
-    ripped: Array  # bool[R, C], squares that are gone, those under the queens included
+    ripped: Array  # bool[R, C], ripped squares, including those under the queens
     queens: Array  # int16[n], square of each queen
-    to_move: Array  # int8[], player to move; in a game played to its end the winner
+    to_move: Array  # int8[], player to move; the winner of a game played to its end
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
-    dropped: Array  # bool[n], who has dropped out
+    dropped: Array  # bool[n], players who have dropped out
 
 
 # Rules
 
 
 def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None = None, players: int = 3) -> State:
-    """Start position; `starts` are (row, col) in player order, by default as many corners as there are `players`.
+    """Start position; `starts` are (row, col) in player order, by default one corner for each of `players`.
 
-    Corners are taken in the order top left, bottom right, top right, bottom left. Given `starts` tell the number of
-    players themselves.
+    Corners are taken in the order top left, bottom right, top right, bottom left. If `starts` is given, its length is
+    the number of players.
 
     Raises:
-        ValueError: sides not from 1 to 26, starting squares that are off the board or not distinct, too few or too
-            many players.
+        ValueError: sides not from 1 to 26, starting squares off the board or not distinct, too few or too many players.
     """
     if starts is None:
         if not 2 <= players <= 4:
@@ -57,14 +55,14 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
 
 
 def _settle(s: State, first: Array | int) -> State:
-    """The same board with the turn at player `first`, or at the next one in order who is still in and can move.
+    """The same board with the turn at player `first`, or at the next player in order who is in and can move.
 
-    Whoever is passed over drops out, as long as another player is left.
+    Skipped players drop out, as long as another player is left.
     """
     n = s.queens.shape[0]
     reached = foq.reaches(s)
-    free = (reached & (reached.sum(0) == 1)).any((1, 2))  # who has a target that no other queen reaches
-    turn = (jnp.arange(n) - first) % n  # in how many turns each player would be to move
+    free = (reached & (reached.sum(0) == 1)).any((1, 2))  # players with a target that no other queen reaches
+    turn = (jnp.arange(n) - first) % n  # turns until each player would be to move
     can = jnp.where(free & ~s.dropped, turn, n).min()
     last = jnp.where(s.dropped, 0, turn).max()
     turns = jnp.minimum(can, last)
@@ -87,14 +85,14 @@ def move(s: State, action: Array | int) -> State:
 
 
 def step(s: State, action: Array | int) -> State:
-    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    """Position after any action: an illegal action forfeits, and a finished game does not change."""
     legal, forfeit = foq.judge(s, action, mask(s))
     # Settling at the player to move changes nothing.
     return _settle(foq.slide(s, action, legal), s.to_move + legal)._replace(forfeit=forfeit)
 
 
 def rewards(s: State) -> Array:
-    """float32[n]: 1 for the last one left, -1/(n-1) for the others; after a forfeit -1, and 1/(n-1) for the others."""
+    """float32[n]: 1 for the last player left, -1/(n-1) for the others; after a forfeit -1, 1/(n-1) for the others."""
     n = s.dropped.size
     played = jnp.where(over(s), -forfeit_rewards(s.to_move, n), 0.0)
     return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, n), played)
@@ -107,7 +105,7 @@ def observe(s: State) -> Array:
 
 
 def mobility(s: State) -> Array:
-    """float32[] in [-1, 1]: the `foq.lead` of the mover; the exact result once over."""
+    """float32[] in [-1, 1]: the mover's `foq.lead`; the exact result once the game is over."""
     return jnp.where(over(s), rewards(s)[s.to_move], foq.lead(s)).astype(jnp.float32)
 
 
@@ -115,8 +113,8 @@ def mobility(s: State) -> Array:
 
 
 def show(s: State) -> str:
-    """Text picture: A, B, C, ... queens, in small letters those of players who dropped out, # ripped, . empty,
-    * legal targets, with the player to move below."""
+    """Text picture: A, B, C, ... queens (lower case once dropped out), # ripped, . empty, * legal targets, with the
+    player to move below."""
     letters = (c.lower() if out else c for c, out in zip(string.ascii_uppercase, np.asarray(s.dropped), strict=False))
     return foq.draw_text(s, mask(s), rewards(s), "".join(letters), foq.MARKED)
 
@@ -130,12 +128,12 @@ def svg(s: State, cell: int = 48) -> str:
 
 
 def to_record(s: State) -> dict[str, Any]:
-    """JSON-ready record, with the players who dropped out; `forfeit` stands in it only when somebody did."""
+    """JSON-ready record, with the players who dropped out; `forfeit` is present only after a forfeit."""
     return foq.to_record(s, "foq_multi") | {"dropped": np.flatnonzero(np.asarray(s.dropped)).tolist()}
 
 
 def from_record(record: dict[str, Any]) -> State:
-    """Position of a record; a player to move who is stuck drops out at once. Without `dropped` all are in.
+    """Position of a record; a stuck player to move drops out at once. Without `dropped` all players are in.
 
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
@@ -152,16 +150,16 @@ def from_record(record: dict[str, Any]) -> State:
     return s
 
 
-# The record that the engine sees
+# The `Game` record
 
 
 def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") -> Game:
-    """The multi game of 2 to 4 players from the corners of a board of `rows` x `cols`.
+    """The multi game of 2 to 4 players, who start in the corners of a board of `rows` x `cols`.
 
-    `planes` is `plain`, see `observe`, or `article`: the six planes of the article, with four boards of history.
+    `planes` is `plain` (see `observe`) or `article`: the article's six planes, with four boards of history.
 
     Raises:
-        ValueError: unknown planes, too few or too many players, or a board where all but one drop out at the start.
+        ValueError: unknown planes, too few or too many players, or a board where all players but one drop out at once.
     """
     with jax.ensure_compile_time_eval():
         begin = jax.device_get(init(rows, cols, players=players))

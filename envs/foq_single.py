@@ -1,7 +1,7 @@
-"""Flight of Queen, the single game: both players move one queen in turn, and who cannot move wins.
+"""Flight of Queen, the single game: both players move one queen in turn, and a player who cannot move wins.
 
-Every square that the queen reaches is a legal target, as nobody attacks. All else is as in the double game, see `foq`,
-whose functions serve here too: with one queen on the board they move it for both players.
+Every square that the queen reaches is a legal target, because no other queen attacks. Everything else is as in the
+double game (`foq`). Its functions are reused: with one queen on the board, they move this queen for both players.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-SEATS = ("First", "Second")  # one queen has no colour to call its players by
+SEATS = ("First", "Second")  # one queen has no colour that could name its players
 
 
 def init(rows: int = 8, cols: int = 8, starts: Sequence[tuple[int, int]] | None = None) -> State:
-    """Start position; `starts` holds the one (row, col) of the queen, by default top left.
+    """Start position; `starts` holds the queen's (row, col), by default top left.
 
     Raises:
-        ValueError: sides not from 1 to 26, or not one starting square on the board.
+        ValueError: sides not from 1 to 26, or not exactly one starting square on the board.
     """
     starts = foq.corners(rows, cols, 1) if starts is None else starts
     if len(starts) != 1:
@@ -37,7 +37,7 @@ def init(rows: int = 8, cols: int = 8, starts: Sequence[tuple[int, int]] | None 
 
 
 def rewards(s: State) -> Array:
-    """float32[2]: the stuck player wins, who forfeited loses."""
+    """float32[2]: the stuck player wins; a player who forfeited loses."""
     return jnp.where(over(s), forfeit_rewards(jnp.where(s.forfeit < 0, 1 - s.to_move, s.forfeit), 2), 0.0)
 
 
@@ -52,7 +52,7 @@ def svg(s: State, cell: int = 48) -> str:
 
 
 def to_record(s: State) -> dict[str, Any]:
-    """JSON-ready record; `forfeit` stands in it only when somebody did."""
+    """JSON-ready record; `forfeit` is present only after a forfeit."""
     return foq.to_record(s, "foq_single")
 
 
@@ -69,10 +69,10 @@ def from_record(record: dict[str, Any]) -> State:
 def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
     """The single game with the queen in the top left corner of a board of `rows` x `cols`.
 
-    `planes` is `plain`, see `foq.observe`, or `article`: the six planes of the article, with four boards of history.
+    `planes` is `plain` (see `foq.observe`) or `article`: the article's six planes, with four boards of history.
 
     Raises:
-        ValueError: unknown planes, or a board of one line, where there is nothing to decide.
+        ValueError: unknown planes, or a board of one row or column, where there is nothing to decide.
     """
     if min(rows, cols) < 2:
         raise ValueError(f"foq_single: a board of {rows} x {cols} is too small to play on; want 2 x 2 squares or more")

@@ -1,11 +1,11 @@
-"""What Flight of Queen tells about a position without any search, for whoever proves results.
+"""Facts about Flight of Queen positions that need no search, for proofs of results.
 
-A queen never leaves the area of free squares, joined by king's steps, that she once entered, and all other areas next
-to her are lost then. Squares that no queen can ever come to are as good as ripped. An area next to one queen alone is
-hers: nobody disturbs her there, and she has as many moves left as the longest king's walk in it, since a single step
-wastes nothing.
+A queen never leaves an area of free squares, joined by king's steps, once she has entered it. All other areas next to
+her are then lost. Squares that no queen can ever reach are as good as ripped. An area next to only one queen is hers,
+because nobody disturbs her there. In it she has as many moves as the longest king's walk, since a single step wastes
+nothing.
 
-Sets of squares are `Bits`, uint32[..., R]: a row in each, its first square the lowest bit.
+Sets of squares are `Bits`, uint32[..., R]: one word per row, the first square in the lowest bit.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from envs.game import Array
 
 Bits = Array
-MOST_AREAS = 4  # next to one queen: of the squares around her no more are without one beside them
+MOST_AREAS = 4  # next to one queen: at most four of the squares around her are pairwise not adjacent
 
 # `s` is a state of `foq` or `foq_single`.
 
@@ -39,7 +39,7 @@ def board(rows: Bits, width: int) -> Array:
 
 
 def above(x: Bits) -> Bits:
-    """The row above each, nothing above the first."""
+    """For each row the row above; nothing above the first."""
     return jnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(1, 0)])[..., :-1]
 
 
@@ -48,24 +48,24 @@ def below(x: Bits) -> Bits:
 
 
 def near(x: Bits) -> Bits:
-    """The squares within a king's step of those, themselves included; also such as lie beside the board."""
+    """The squares within a king's step of `x`, including `x`; bits beside the board may be set too."""
     x = x | x << 1 | x >> 1
     return above(x) | x | below(x)
 
 
 def lowest(x: Bits) -> Bits:
-    """The first square of uint32[..., R] alone, in the first row that has one."""
+    """Only the first square of uint32[..., R], in the first row that has a square."""
     first = (x != 0) & (jnp.cumsum(x != 0, axis=-1) == 1)
     return jnp.where(first, x & (~x + 1), 0)
 
 
 def count(x: Bits) -> Array:
-    """int32[...], how many squares."""
+    """int32[...], number of squares."""
     return jax.lax.population_count(x).sum(-1, dtype=jnp.int32)
 
 
 def flood(start: Bits, free: Bits) -> Bits:
-    """The free squares that king's steps over free squares join to those."""
+    """The free squares that king's steps over free squares join to `start`."""
 
     def grow(carry):
         area, _ = carry
@@ -76,14 +76,14 @@ def flood(start: Bits, free: Bits) -> Bits:
 
 
 def regions(s: Any) -> Array:
-    """bool[n, R, C]: free squares to which each queen could walk, were it alone."""
+    """bool[n, R, C]: free squares to which each queen could walk if she were alone."""
     free = bits(~s.ripped)
     found = flood(bits(places(s.queens, s.ripped.shape)), jnp.broadcast_to(free, (len(s.queens), *free.shape)))
     return board(found, s.ripped.shape[1])
 
 
 def areas(start: Bits, free: Bits) -> Bits:
-    """uint32[..., MOST_AREAS, R]: the areas of free squares next to a queen, as many as there are."""
+    """uint32[..., MOST_AREAS, R]: the areas of free squares next to a queen; unused entries are empty."""
 
     def another(left, _):
         area = flood(lowest(left), free) | lowest(left)
@@ -94,8 +94,8 @@ def areas(start: Bits, free: Bits) -> Bits:
 
 
 def ways(x: Bits) -> tuple[Bits, Bits, Bits, Bits]:
-    """How many of those squares lie around each square: the binary digits of this number, the last ones first."""
-    exactly = lambda a, b, c: (a ^ b ^ c, a & b | c & (a | b))  # a sum and what it carries
+    """The number of squares of `x` around each square, as binary digits, lowest first."""
+    exactly = lambda a, b, c: (a ^ b ^ c, a & b | c & (a | b))  # sum and carry
     left, right = x << 1, x >> 1
     row, rows = exactly(left, x, right)
     ones, carried = exactly(above(row), below(row), left ^ right)
@@ -105,8 +105,8 @@ def ways(x: Bits) -> tuple[Bits, Bits, Bits, Bits]:
 
 
 def walk(start: Bits, area: Bits, enough: Array) -> Array:
-    """int32[...], how far a king walks over each area, `enough` at most, who always goes where fewest ways lead on, and
-    into a dead end only at last (Warnsdorff's rule): the longest walk is as long or longer."""
+    """int32[...], length of a king's walk over each area, at most `enough`: a lower bound on the longest walk. The king
+    goes where the fewest ways lead on, and into a dead end only last (Warnsdorff's rule)."""
 
     def prefer(some: Bits, those: Bits) -> Bits:
         return jnp.where((some & those).any(-1, keepdims=True), some & those, some)
@@ -125,8 +125,8 @@ def walk(start: Bits, area: Bits, enough: Array) -> Array:
 
 
 def known_result(s: Any) -> Array:
-    """float32[], the result for the mover of the double game where one queen surely walks longer in an area of her own
-    than the other anywhere; NaN elsewhere. No walk is longer than its area has squares."""
+    """float32[], the mover's result in the double game if one queen surely walks longer in an area of her own than the
+    other queen anywhere, else NaN. No walk is longer than its area has squares."""
     start, free = bits(places(s.queens, s.ripped.shape)), bits(~s.ripped)
     area = areas(start, jnp.broadcast_to(free, start.shape))
     size = count(area)
@@ -139,8 +139,8 @@ def known_result(s: Any) -> Array:
 
 
 def canonical(s: Any) -> Any:
-    """The position with squares that no queen can come to ripped, seen from the mover: positions that look the same now
-    have the same result for who is to move."""
+    """The position seen from the mover, with all squares ripped that no queen can reach. Positions with equal images
+    have the same result for the player to move."""
     reachable = regions(s).any(0)
     queens = jnp.where(s.to_move == 0, s.queens, s.queens[::-1])
     return s._replace(ripped=~reachable, queens=queens, to_move=jnp.int8(0), forfeit=(s.forfeit >= 0).astype(jnp.int8))

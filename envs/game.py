@@ -1,7 +1,7 @@
-"""What the engine knows of a game: one record of pure functions, and the transforms that wrap it.
+"""The engine's interface to a game: one record of pure functions, and the transforms that wrap it.
 
-Rules know one unbatched position and nothing else: callers `vmap`. A state is a NamedTuple of small arrays that holds
-what the rules need; observation, legal mask and rewards are derived from it and never stored.
+Rules work on one unbatched position; callers `vmap`. A state is a NamedTuple of small arrays with what the rules need.
+Observation, legal mask and rewards are derived from the state and never stored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ State: TypeAlias = Any  # a game's own NamedTuple of arrays
 
 @dataclasses.dataclass(frozen=True)
 class Symmetry:
-    """One symmetry of the rules, as three maps that agree with one another.
+    """One symmetry of the rules, as three mutually consistent maps.
 
     `step(state(s), actions[a])` equals `state(step(s, a))` and `observe(state(s))` equals `planes(observe(s))`.
     """
@@ -37,21 +37,21 @@ class Symmetry:
 class Game:
     """A game of perfect information without chance, as pure functions on one position.
 
-    A finished game is a fixed point of `step`. An illegal action, out of range or not, in an unfinished game ends it
-    with -1 for the mover and +1/(n-1) for each other player. Masks are True for legal everywhere.
+    A finished game is a fixed point of `step`. An illegal action, in range or not, ends an unfinished game: the mover
+    gets -1 and every other player +1/(n-1). Masks are True for legal everywhere.
     """
 
     name: str  # full spec: envs.make(game.name) is game
     num_players: int
     num_actions: int
-    max_plies: int  # no game is longer; where a cap cuts it, it is a draw unless the rules define a result
+    max_plies: int  # no game is longer; a game cut by a cap is a draw unless the rules define a result
     max_legal: int  # proven bound on the number of legal actions in any position
     init: Callable[..., State]  # init(key=None) -> start position
     step: Callable[[State, Any], State]  # position after an action, which may be illegal
-    move: Callable[[State, Any], State]  # the same for an action known to be legal: no mask is computed
+    move: Callable[[State, Any], State]  # the same for an action known to be legal, without computing a mask
     mask: Callable[[State], Array]  # bool[A]; all False exactly when the game is over
     over: Callable[[State], Array]  # bool[]
-    player: Callable[[State], Array]  # int32[], who is to move
+    player: Callable[[State], Array]  # int32[], player to move
     rewards: Callable[[State], Array]  # float32[num_players]; zero until the end, sums to zero
     observe: Callable[[State], Array]  # float32[R, C, P], seen by the player to move
     symmetries: tuple[Symmetry, ...]  # the identity first
@@ -61,32 +61,30 @@ class Game:
     parse_action: Callable[[str], int]  # inverse of action_name; ValueError with the reason
     to_record: Callable[[State], dict[str, Any]]  # JSON-ready
     from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
-    to_mover_frame: np.ndarray | None = None  # int32[num_players, A]: code in the mover's frame of each absolute code
-    actions_per_cell: int = 1  # k where codes are k * cell + kind, cells in the rows of `observe`, and perhaps a pass
+    to_mover_frame: np.ndarray | None = None  # int32[num_players, A]: absolute code -> code in the mover's frame
+    actions_per_cell: int = 1  # k if codes are k * cell + kind, cells row by row as in `observe`, perhaps with a pass
     evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
-    urge: Callable[[State], Array] | None = None  # float32[A], what a beginner should try first, see Config.early_urge
-    owners: Callable[[State], Array] | None = None  # int8[A], whose each cell is once the game is over, n for nobody's
-    known_result: Callable[[State], Array] | None = (
-        None  # float32[], the mover's result where theory knows it, else NaN
-    )
-    moves_are_cheap: bool = True  # trying all moves of a position costs little beside a network: then proofs look ahead
-    canonical: Callable[[State], State] | None = None  # without what the mover's result does not depend on, see below
-    observation_state: Callable[[State], State] = lambda s: s  # least state from which `observe` gives the same planes
+    urge: Callable[[State], Array] | None = None  # float32[A], moves to try first early on, see Config.early_urge
+    owners: Callable[[State], Array] | None = None  # int8[A], owner of each cell once the game is over, n for nobody
+    known_result: Callable[[State], Array] | None = None  # float32[], mover's result if theory knows it, else NaN
+    moves_are_cheap: bool = True  # trying all moves is cheap compared with a network: proofs look ahead
+    canonical: Callable[[State], State] | None = None  # reduced to what decides the mover's result, see below
+    observation_state: Callable[[State], State] = lambda s: s  # smallest state with the same `observe`
     about: str = ""  # "Title: the rules in one sentence", for people
-    seats: tuple[str, ...] = ()  # what the players are called; by default A, B, C, ...
-    cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to point at in turn for an action, see below
-    label: Callable[[int], str] | None = None  # words on the button of an action, by default its name
+    seats: tuple[str, ...] = ()  # names of the players; by default A, B, C, ...
+    cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to select in turn for an action, see below
+    label: Callable[[int], str] | None = None  # text on the button of an action, by default its name
 
-    # Proofs treat positions with the same `canonical` as one, so it must tell apart positions whose results differ for
-    # the player to move. It may exchange the players only where no game is drawn. It keeps the symmetries.
+    # Proofs merge positions with equal `canonical`, so positions with different results for the player to move must
+    # differ in it. `canonical` may exchange the players only in a game without draws, and it preserves the symmetries.
 
-    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. Actions are buttons
-    # that have no cells, the same as others, or one cell and a label of their own; a game without `cells` is played
-    # with buttons alone. What a label says in brackets at its end is left out in lists of moves.
+    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. An action is a button
+    # if it has no cells, the same cells as another action, or one cell and its own label. A game without `cells` has
+    # only buttons. Lists of moves omit a bracketed end of a label.
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
-    """Rewards, float32[num_players], of a game that player `forfeit` ended by an illegal action."""
+    """Rewards, float32[num_players], after player `forfeit` ended the game by an illegal action."""
     return jnp.where(jnp.arange(num_players) == forfeit, -1.0, 1.0 / (num_players - 1))
 
 
@@ -111,18 +109,18 @@ def rectangle_turns(rows: int, cols: int) -> tuple[Turn, ...]:
 
             parts = [("rows", flip_rows), ("columns", flip_cols), ("transpose", transpose)]
             name = "+".join(word for word, used in parts if used) or "identity"
-            # grid() moves the square numbered grid(numbers)[i] to place i; its inverse permutation is the image.
+            # grid() moves square grid(numbers)[i] to place i, so the inverse permutation gives the images.
             squares = np.argsort(grid(numbers).ravel()).astype(np.int32)
             turns.append(Turn(name, squares, grid))
     return tuple(turns)
 
 
 class HistoryState(NamedTuple):
-    """A position with the ones before it."""
+    """A position with its predecessors."""
 
     now: State
-    past: State  # the same with a leading axis [length - 1], newest first; missing ones repeat the oldest known
-    played: Array  # int8[], how many entries of `past` were really played
+    past: State  # the same with a leading axis [length - 1], newest first; missing entries repeat the oldest
+    played: Array  # int8[], number of real entries in `past`
 
 
 def with_history(game: Game, length: int, stack: Callable[[State, State, Array], Array]) -> Game:
@@ -130,7 +128,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
 
     Args:
         game: rules to wrap.
-        length: number of positions, the present one included.
+        length: number of positions, including the present one.
         stack: (now, past, played) -> float32[R, C, P], see `HistoryState`.
 
     Records gain `past`, a list of earlier positions as records, newest first; absent means empty.
@@ -142,7 +140,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         return HistoryState(now, past, jnp.int8(0))
 
     def push(s: HistoryState, now: State) -> HistoryState:
-        """Appends `now`, unless the game was over before: then nothing may change."""
+        """Appends `now`; a game that was already over stays unchanged."""
         frozen = game.over(s.now)
         shift = lambda new, old: jnp.where(frozen, old, jnp.concatenate([new[None], old[:-1]]))
         past = jax.tree.map(shift, game.observation_state(s.now), s.past)
@@ -197,13 +195,13 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
 
 
 def titles(game: Game) -> tuple[str, str]:
-    """Name and rules of a game, for people."""
+    """Title and rules of a game, for people."""
     title, colon, rules = game.about.partition(": ")
     return (title, rules[:1].upper() + rules[1:]) if colon else (game.about or game.name.partition(":")[0], "")
 
 
 def seats(game: Game) -> tuple[str, ...]:
-    """What the players are called."""
+    """Names of the players."""
     return game.seats or tuple(string.ascii_uppercase[: game.num_players])
 
 

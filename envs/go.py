@@ -1,17 +1,17 @@
-"""Go on 5 to 19 lines: area scoring, no suicide, simple ko or positional superko, ended by two passes or by the cap.
+"""Go from 5x5 to 19x19: area scoring, no suicide, simple ko or positional superko, ended by two passes or by a cap.
 
-Points are numbered row by row from the top left and named as usual, without the letter I; the last action is the pass.
-On 9 x 9:
+Points are numbered row by row from the top left and named as usual, without the letter I. The last action is the pass.
+On 9x9:
 
       0  1  2 ...  8        A9 B9 C9 ... J9
       9 10 11 ... 17        A8 B8 C8 ... J8
       :            :         :            :
      72 73 74 ... 80        A1 B1 C1 ... J1       81  pass
 
-Sets of points are one word a row, column c being bit c: the neighbours of a set take two shifts, up and down the rows.
-Each stone knows its chain, and the stones of chains with one liberty (in atari) are marked. Legality asks for no more,
-and a move keeps both up to date without following any chain: it joins at most four chains, and only the liberties of
-those next to the new stone need counting. Other chains that it changes gain a captured point and so leave atari.
+A set of points is one word per row with column c in bit c, so its neighbours take two bit shifts and two row shifts.
+Each stone stores its chain, and the stones of chains with one liberty (in atari) are marked. Legality needs no more. A
+move updates both without following any chain: it joins at most four chains, and only the liberties of the chains next
+to the new stone are counted. All other affected chains gain a captured point and so leave atari.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ import numpy as np
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
 
-SMALLEST, LARGEST = 5, 19  # lines
+SMALLEST, LARGEST = 5, 19  # sides of a board
 LETTERS = "ABCDEFGHJKLMNOPQRST"
 SEATS = ("Black", "White")
 LONGEST_HISTORY = 100  # boards that an observation may show
 
 
 class Memory(NamedTuple):
-    """What positional superko needs of the past. T is the cap on moves."""
+    """The past, as positional superko needs it. T is the cap on moves."""
 
-    moves: Array  # int16[T], moves made, passes from `plies` on
-    hashes: Array  # uint32[2, T], 64 bits of the board before each move; 0, the empty board, from `plies` on
+    moves: Array  # int16[T], moves made; passes from index `plies` on
+    hashes: Array  # uint32[2, T], 64-bit hash of the board before each move; 0 from index `plies` on
 
 
 class State(NamedTuple):
-    """A position on n lines. Players are 0 for Black and 1 for White."""
+    """A position on an n x n board. Players are 0 for Black and 1 for White."""
 
     stones: Array  # uint32[2, n], rows of black and of white stones
     chain: Array  # uint8 or int16[n, n], lowest point of the stone's chain; n * n on empty points
     atari: Array  # uint32[n], rows of the stones whose chain has one liberty
     ko: Array  # int16[], point that may not be retaken, -1 for none
     to_move: Array  # int8[], player to move
-    passes: Array  # int8[], passes in a row just made
+    passes: Array  # int8[], consecutive passes just made
     plies: Array  # int16[], moves made
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
     memory: Memory | None = None  # only with positional superko
 
 
 class View(NamedTuple):
-    """What an observation needs of a position."""
+    """The part of a position that an observation needs."""
 
     stones: Array  # uint32[2, n]
     to_move: Array  # int8[]
@@ -77,13 +77,13 @@ def _near(size: int) -> np.ndarray:
 
 @functools.lru_cache(maxsize=16)
 def _neighbours(size: int) -> list[list[int]]:
-    """Neighbours of each point, for the host."""
+    """Neighbours of each point, on the host."""
     return [sorted({int(q) for q in row} - {p}) for p, row in enumerate(_near(size)[:-1])]
 
 
 @functools.lru_cache(maxsize=16)
 def _keys(size: int) -> np.ndarray:
-    """uint32[2, 2, n, n]: both words of the random key of a stone, by colour and point."""
+    """uint32[2, 2, n, n]: both words of a stone's random key, by colour and point."""
     rng = np.random.default_rng(size)
     return rng.integers(0, 2**32, (2, 2, size, size), np.uint32)
 
@@ -92,13 +92,13 @@ def _keys(size: int) -> np.ndarray:
 
 
 def _rows(board: Array) -> Array:
-    """uint32[..., n] of bool[..., n, n]."""
+    """uint32[..., n] from bool[..., n, n]."""
     bits = jnp.uint32(1) << jnp.arange(board.shape[-1], dtype=jnp.uint32)
     return jnp.sum(jnp.where(board, bits, 0), axis=-1, dtype=jnp.uint32)
 
 
 def _board(rows: Array) -> Array:
-    """bool[..., n, n] of uint32[..., n]."""
+    """bool[..., n, n] from uint32[..., n]."""
     return (rows[..., None] >> jnp.arange(rows.shape[-1], dtype=jnp.uint32) & 1) == 1
 
 
@@ -109,7 +109,7 @@ def _point(point: Array, size: int) -> Array:
 
 
 def _beside(rows: Array) -> Array:
-    """uint32[..., n]: the neighbours of all points of a set; points of the set itself may be among them."""
+    """uint32[..., n]: the neighbours of all points of a set; may include points of the set itself."""
     full, none = 2 ** rows.shape[-1] - 1, jnp.zeros_like(rows[..., :1])
     above, below = (jnp.concatenate(x, axis=-1) for x in ([rows[..., 1:], none], [none, rows[..., :-1]]))
     return rows << 1 & full | rows >> 1 | above | below
@@ -121,19 +121,19 @@ def _count(rows: Array) -> Array:
 
 
 def _union(sets: Array) -> Array:
-    """uint32[n] of uint32[k, n]."""
+    """uint32[n]: union of uint32[k, n]."""
     return functools.reduce(jnp.bitwise_or, sets)
 
 
 def _empty(stones: Array) -> Array:
-    """uint32[n]"""
+    """uint32[n]: empty points."""
     return ~(stones[0] | stones[1]) & (2 ** stones.shape[-1] - 1)
 
 
 def _whole_chains(chain: Array, seeds: Array) -> Array:
     """uint32[n]: all stones of the chains that have a stone in `seeds`.
 
-    The chains that are hit become a set of bits, numbered by chain, which each stone then looks itself up in.
+    The chains found become a set of bits, numbered by chain, in which each stone then looks up its own chain.
     """
     word, shift = chain >> 5, (chain & 31).astype(jnp.uint32)
     bits = jnp.where(_board(seeds), jnp.uint32(1) << shift, 0)
@@ -173,7 +173,7 @@ def init(size: int = 9, ko: str = "simple") -> State:
 
 
 def _chain_dtype(size: int) -> Any:
-    """Small, with room for two numbers beyond the points: the empty point's, and one that no point has."""
+    """A small dtype with room for two numbers beyond the points: one for empty points, and one that no point has."""
     return np.uint8 if size * size + 1 < 256 else np.int16
 
 
@@ -187,15 +187,15 @@ def player(s: State) -> Array:
 
 
 def _sides(s: State) -> tuple[Array, Array]:
-    """uint32[n] twice: the mover's stones and the other's."""
+    """uint32[n] twice: the mover's stones and the opponent's."""
     black, white = s.stones
     return jnp.where(s.to_move == 0, black, white), jnp.where(s.to_move == 0, white, black)
 
 
 def _playable(s: State) -> Array:
-    """uint32[n]: empty points where a play is no suicide and no retaking of a ko.
+    """uint32[n]: empty points where a play is neither suicide nor a ko recapture.
 
-    A play is no suicide if it has a liberty, joins a chain with a liberty to spare, or takes a chain in atari.
+    A play is not suicide if it has a liberty, joins a chain with a liberty to spare, or captures a chain in atari.
     """
     mine, other = _sides(s)
     empty = _empty(s.stones)
@@ -218,7 +218,7 @@ def move(s: State, action: Array | int) -> State:
     mine, other = _sides(s)
     new = _point(action, size)
 
-    # The chains next to the new stone, one a side.
+    # The chains next to the new stone, one per side.
     label = s.chain.ravel()[jnp.asarray(_near(size))[action]]
     label = jnp.where((label == none) | (action == none), none + 1, label).astype(s.chain.dtype)
     beside = _rows(s.chain == label[:, None, None])
@@ -235,7 +235,7 @@ def move(s: State, action: Array | int) -> State:
 
     root = jnp.minimum(action, jnp.where((friends != 0).any(-1), label, none).min()).astype(s.chain.dtype)
     chain = jnp.where(_board(joined), root, jnp.where(_board(taken), none, s.chain)).astype(s.chain.dtype)
-    # Retaking would restore the last board exactly if one stone took one stone and can itself be taken at once.
+    # A recapture restores the last board exactly if one stone took one stone and can itself be taken at once.
     retake = (_count(taken) == 1) & (_count(joined) == 1) & (liberties[0] == 1)
     place = jnp.arange(size) * size + jax.lax.population_count(taken - 1).astype(jnp.int32)
     black = s.to_move == 0
@@ -253,7 +253,7 @@ def move(s: State, action: Array | int) -> State:
 
 
 def step(s: State, action: Array | int) -> State:
-    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    """Position after any action: an illegal action forfeits, and a finished game does not change."""
     none = s.chain.size
     action = jnp.asarray(action).astype(jnp.int32)
     legal = (action == none) | ((_point(action, s.chain.shape[0]) & _playable(s)) != 0).any()
@@ -270,7 +270,7 @@ def step(s: State, action: Array | int) -> State:
 
 
 def _hash(stones: Array) -> Array:
-    """uint32[2]: the sum of the keys of all stones, 0 for the empty board."""
+    """uint32[2]: sum of the keys of all stones, 0 for the empty board."""
     keys = jnp.asarray(_keys(stones.shape[-1]))
     return jnp.sum(jnp.where(_board(stones), keys, 0), axis=(1, 2, 3), dtype=jnp.uint32)
 
@@ -283,7 +283,7 @@ def _remembering(s: State, memory: Memory, action: Array) -> Memory:
 
 
 def _repeating(s: State) -> Array:
-    """bool[n, n]: points where a play that is legal otherwise would bring back an earlier board.
+    """bool[n, n]: points where an otherwise legal play would repeat an earlier board.
 
     The loops have fixed lengths; on CPUs they are many times faster than comparing all pairs at once.
     """
@@ -292,7 +292,7 @@ def _repeating(s: State) -> Array:
     chain, near = s.chain.ravel(), _near(size)[:-1]
     keys = jnp.asarray(_keys(size)).reshape(2, 2, none)
     mine, other = jnp.where(s.to_move == 0, keys[:, 0], keys[:, 1]), jnp.where(s.to_move == 0, keys[:, 1], keys[:, 0])
-    # What a play takes from the sum: each chain in atari beside it, counted once.
+    # A play subtracts from the hash every adjacent chain in atari, counted once.
     weigh = lambda i, sums: sums + jnp.where(chain == chain[i], other[:, i, None], 0)
     weights = jax.lax.fori_loop(0, none, weigh, jnp.zeros_like(other), unroll=4)  # of each stone's whole chain
     takes = _board(_sides(s)[1] & s.atari).ravel()[near]
@@ -307,7 +307,7 @@ def _repeating(s: State) -> Array:
 
 
 def _hashes(moves: Array, plies: Array, size: int) -> Array:
-    """uint32[2, T]: hashes of a game from its moves."""
+    """uint32[2, T]: hashes of a game, recomputed from its moves."""
     replay = lambda s, action: (move(s, action), _hash(s.stones))
     hashes = jax.lax.scan(replay, init(size), moves)[1].T
     return jnp.where(jnp.arange(moves.size) < plies, hashes, 0)
@@ -317,13 +317,13 @@ def _hashes(moves: Array, plies: Array, size: int) -> Array:
 
 
 def area(s: State) -> Array:
-    """int32[2]: points of Black and of White, stones and the empty regions that only one colour touches."""
+    """int32[2]: points of Black and of White: stones, and empty regions that only one colour touches."""
     return _count(_territory(s.stones))
 
 
 def _territory(stones: Array) -> Array:
-    """uint32[2, n]: the points of Black and of White. Both colours spread over the empty points; what only one of them
-    reaches is its own. No stones cost no time."""
+    """uint32[2, n]: the points of Black and of White. Both colours spread over the empty points; a point that only one
+    colour reaches belongs to this colour. A board without stones costs no time."""
     empty = _empty(stones)
 
     def spread(reached):
@@ -337,18 +337,18 @@ def _territory(stones: Array) -> Array:
 
 
 def _counted(s: State) -> Array:
-    """uint32[2, n]: the stones that count; in a batch, the work of the games that are over."""
+    """uint32[2, n]: the stones of a finished game, else none, so that in a batch only finished games cost work."""
     return jnp.where(over(s), s.stones, 0)
 
 
 def owners(s: State) -> Array:
-    """int8[A]: whose area each point is in once the game is over; 2 for nobody's, and for the pass."""
+    """int8[A]: owner of each point once the game is over; 2 for neutral points and the pass."""
     black, white = _board(_territory(_counted(s))).reshape(2, -1)
     return jnp.pad(jnp.where(black, 0, jnp.where(white, 1, 2)), (0, 1), constant_values=2).astype(jnp.int8)
 
 
 def rewards(s: State, komi: float = 7.5) -> Array:
-    """float32[2]: the larger area wins, White's with `komi` points more; equal ones draw."""
+    """float32[2]: the larger area wins, with `komi` points added to White's; equal areas draw."""
     black, white = _count(_territory(_counted(s)))
     low, high = (int(np.clip(x, -s.chain.size - 1, s.chain.size + 1)) for x in (np.floor(komi), np.ceil(komi)))
     result = (black - white > low).astype(jnp.float32) - (black - white < high)
@@ -364,12 +364,12 @@ def observation_state(s: State) -> View:
 
 
 def observe(s: State | View) -> Array:
-    """float32[n, n, 3], for the mover: own stones, the other's stones, ones if Black is to move."""
+    """float32[n, n, 3], for the mover: own stones, the opponent's stones, ones if Black is to move."""
     return _planes(s.stones[None], s.to_move)
 
 
 def _planes(stones: Array, to_move: Array) -> Array:
-    """float32[n, n, 2 k + 1] of the boards uint32[k, 2, n], newest first."""
+    """float32[n, n, 2 k + 1] from the boards uint32[k, 2, n], newest first."""
     size = stones.shape[-1]
     boards = _board(stones)
     sides = jnp.concatenate([jnp.where(to_move == 0, boards, boards[:, ::-1])[:, i] for i in range(2)])
@@ -378,8 +378,8 @@ def _planes(stones: Array, to_move: Array) -> Array:
 
 
 def _observe_history(s: State | View, past: View, played: Array) -> Array:
-    """float32[n, n, 2 k + 1], the planes of AlphaGo Zero: own stones now, one move ago, ..., the other's stones
-    likewise, ones if Black is to move. Boards from before the start are empty."""
+    """float32[n, n, 2 k + 1], the planes of AlphaGo Zero: own stones now, one move ago, ..., the opponent's
+    stones likewise, ones if Black is to move. Boards before the start are empty."""
     missing = jnp.arange(past.stones.shape[0]) >= played
     earlier = jnp.where(missing[:, None, None], 0, past.stones)
     return _planes(jnp.concatenate([s.stones[None], earlier]), s.to_move)
@@ -389,7 +389,7 @@ def _observe_history(s: State | View, past: View, played: Array) -> Array:
 
 
 def symmetries(size: int) -> tuple[Symmetry, ...]:
-    """The eight symmetries of the square; the pass stays a pass."""
+    """The eight symmetries of the square; the pass maps to itself."""
     none = size * size
 
     def symmetry(turn):
@@ -400,7 +400,7 @@ def symmetries(size: int) -> tuple[Symmetry, ...]:
             return _rows(jnp.moveaxis(planes, (0, 1), (-2, -1)))
 
         def lowest(chain):
-            """Chains are named by their lowest point, which another one may now be."""
+            """Chains are named by their lowest point, which the symmetry may change."""
             flat = chain.ravel()
             first = jnp.where(flat[:, None] == flat, images[:-1], none).min(-1)
             return turn.grid(jnp.where(flat == none, none, first).astype(chain.dtype).reshape(size, size))
@@ -430,7 +430,7 @@ def point_name(action: int, size: int) -> str:
 
 
 def parse_point(text: str, size: int) -> int:
-    """Inverse of `point_name`, in any case; ValueError for what names no action."""
+    """Inverse of `point_name`, in upper or lower case; ValueError if no action has this name."""
     word = text.strip().upper()
     names = [point_name(action, size).upper() for action in range(size * size + 1)]
     if word not in names:
@@ -446,7 +446,7 @@ def _cells(stones: Array) -> np.ndarray:
 
 
 def _stars(size: int) -> set[int]:
-    """The points marked on a board."""
+    """The star points of a board."""
     edge = 2 if size < 12 else 3
     lines = {edge, size - 1 - edge} | ({size // 2} if size % 2 and size > 12 else set())
     points = {r * size + c for r in lines for c in lines} if size > 6 else set()
@@ -476,7 +476,7 @@ def _status(s: State, komi: float, names: Sequence[str] = ("Black (X)", "White (
 
 
 def svg(s: State, komi: float = 7.5, cell: int = 36) -> str:
-    """Picture as an SVG document; `cell` is the distance of two lines in pixels."""
+    """Picture as an SVG document; `cell` is the distance between two lines in pixels."""
     size = s.chain.shape[0]
     edge, side = cell * 1.2, (size - 1) * cell
     full = side + 2 * edge
@@ -540,7 +540,7 @@ def _played(board: list[int], point: int, colour: int, size: int) -> list[int] |
 
 
 def _settled(board: list[int], size: int) -> tuple[np.ndarray, np.ndarray]:
-    """`chain` and, as bool[n * n], `atari` of a board; ValueError if a chain has no liberty."""
+    """`chain` and `atari` (as bool[n * n]) of a board; ValueError if a chain has no liberty."""
     chain, atari = np.full(size * size, size * size, _chain_dtype(size)), np.zeros(size * size, bool)
     for point, cell in enumerate(board):
         if cell and chain[point] == size * size:
@@ -552,7 +552,7 @@ def _settled(board: list[int], size: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _boards(moves: list[int], size: int) -> list[list[int]]:
-    """The boards of a game before each of its moves, and after the last one."""
+    """The boards before each move of a game, and after the last move."""
     boards = [[0] * (size * size)]
     for ply, point in enumerate(moves):
         following = boards[-1] if point == size * size else _played(boards[-1], point, 1 - 2 * (ply % 2), size)
@@ -562,7 +562,7 @@ def _boards(moves: list[int], size: int) -> list[list[int]]:
 
 
 def _moves_between(boards: list[list[int]], size: int) -> list[int]:
-    """The moves of a game from its boards; ValueError where no legal move leads on."""
+    """The moves of a game, from its boards; ValueError if no legal move leads on."""
     if any(boards[0]):
         raise ValueError("go record: the first of the earlier boards must be empty")
     moves: list[int] = []
@@ -583,7 +583,7 @@ def _moves_between(boards: list[list[int]], size: int) -> list[int]:
 
 
 def _placing(board: list[int], turn: int) -> list[int]:
-    """The fewest moves that make a board, without any capture: stones in order of their points, passes for want."""
+    """The fewest moves that make a board without captures: stones in order of points, passes for a missing stone."""
     black, white = ([p for p, cell in enumerate(board) if cell == colour] for colour in (1, -1))
     rounds = max(len(black), len(white)) if turn == 1 else max(len(black) - 1, len(white))
     black, white = ((side + [len(board)] * (rounds + 1))[: rounds + 1] for side in (black, white))
@@ -592,10 +592,10 @@ def _placing(board: list[int], turn: int) -> list[int]:
 
 
 def to_record(s: State | View, komi: float = 7.5, ko: str = "simple") -> dict[str, Any]:
-    """JSON-ready record: `board` point by point, 1 black, -1 white, 0 empty; `to_move` 1 or -1.
+    """JSON-ready record: `board` point by point (1 black, -1 white, 0 empty), `to_move` 1 or -1.
 
-    With positional superko `earlier` lists the boards before each move, the empty one first. What is only remembered
-    for observations has neither of the fields after `to_move`. `forfeit` stands there only when somebody did.
+    With positional superko, `earlier` lists the boards before each move, the empty board first. A `View` has none of
+    the fields after `to_move`. `forfeit` is present only after a forfeit.
     """
     size, turn = s.stones.shape[-1], 1 - 2 * int(s.to_move)
     record = {"size": size, "komi": komi, "ko": ko, "board": _cells(s.stones).tolist(), "to_move": turn}
@@ -610,8 +610,8 @@ def to_record(s: State | View, komi: float = 7.5, ko: str = "simple") -> dict[st
 def from_record(record: dict[str, Any]) -> State:
     """Position of a record, of any size and ko rule; the komi is not part of a position.
 
-    All of `passes`, `plies`, `ko_point` and `earlier` may be left out: then the stones were put there one after another
-    in order of their points, with passes of the colour that has run out of stones.
+    `passes`, `plies`, `ko_point` and `earlier` may be omitted together. The stones then count as placed one by one in
+    order of points, with passes by the colour that has run out of stones.
 
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.
@@ -646,14 +646,14 @@ def from_record(record: dict[str, Any]) -> State:
 
 
 def _filled(board: list[int], record: dict[str, Any], size: int) -> dict[str, Any]:
-    """The fields that a brief record leaves out."""
+    """The fields that a brief record omits."""
     moves = _placing(board, record["to_move"])
     passes = int(moves[-1:] == [size * size])
     return {"passes": passes, "plies": len(moves), "ko_point": -1, "earlier": _boards(moves, size)[:-1]}
 
 
 def _check_past(record: dict[str, Any], board: list[int], size: int) -> tuple[int, int, int]:
-    """`plies`, `passes` and `ko_point` of a record, which must go together with the stones."""
+    """`plies`, `passes` and `ko_point` of a record, which must fit the stones."""
     plies = records.whole("go", "plies", record["plies"], 0, 2 * size * size)
     passes = records.whole("go", "passes", record["passes"], 0, min(2, plies))
     point = records.whole("go", "ko_point", record["ko_point"], -1, size * size - 1)
@@ -671,7 +671,7 @@ def _check_past(record: dict[str, Any], board: list[int], size: int) -> tuple[in
 
 
 def _is_ko(board: list[int], point: int, turn: int, size: int) -> bool:
-    """Whether one stone may just have taken one at `point`, and `turn` would take it back exactly by playing there."""
+    """Whether one stone may just have taken one at `point`, so that `turn` could recapture exactly by playing there."""
     around = _neighbours(size)[point]
     if board[point] or any(board[q] != -turn for q in around):
         return False
@@ -681,7 +681,7 @@ def _is_ko(board: list[int], point: int, turn: int, size: int) -> bool:
 
 
 def _read_memory(record: dict[str, Any], board: list[int], size: int) -> Memory:
-    """Memory of a record, whose other fields must agree with the game that `earlier` tells."""
+    """Memory of a record; the other fields must agree with the game given by `earlier`."""
     earlier, plies, turn = record["earlier"], record["plies"], record["to_move"]
     if not isinstance(earlier, list) or len(earlier) != plies:
         raise ValueError(f"go record: earlier must list the {plies} boards before this one")
@@ -701,18 +701,18 @@ def _read_memory(record: dict[str, Any], board: list[int], size: int) -> Memory:
     return Memory(jnp.asarray(played), jnp.asarray(np.pad(hashes, ((0, 0), (0, later)))))
 
 
-# The record that the engine sees
+# The `Game` record
 
 
 def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8) -> Game:
-    """Go on `size` lines with `komi` points for White; `ko` is `simple` or `psk` (positional superko).
+    """Go on `size` x `size` points with `komi` points for White; `ko` is `simple` or `psk` (positional superko).
 
     Observations show the last `history` boards, see `_observe_history`; 8 gives the 17 planes of AlphaGo Zero.
 
     Raises:
-        ValueError: a size not from 5 to 19, an unknown ko rule, a komi that is no number, a history not from 1 to 100.
+        ValueError: `size` not from 5 to 19, an unknown ko rule, `komi` not finite, or `history` not from 1 to 100.
     """
-    init(size, ko)  # refuses other sizes and ko rules
+    init(size, ko)  # rejects other sizes and ko rules
     if not np.isfinite(komi):
         raise ValueError(f"go: komi must be a finite number, not {komi}")
     if not 1 <= history <= LONGEST_HISTORY:

@@ -1,9 +1,9 @@
-"""Gomoku: five stones in a row in any direction win, a full board is a draw.
+"""Gomoku: five stones in a row in any direction win; a full board is a draw.
 
-By default longer rows win as well; with `exact` only rows of five and no more do. Cells are numbered row by row from
-the top left; names give the column as a letter and the row from below, so that h8 is the middle of 15 x 15.
+By default longer rows also win; with `exact` only rows of exactly five do. Cells are numbered row by row from the top
+left. Names give the column as a letter and the row counted from the bottom, so h8 is the centre of 15x15.
 
-Boards are one word of bits a row: bit c of word r is column c.
+A board is one word of bits per row: bit c of word r is column c.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ SEATS = ("Black", "White")
 MARKED = ("Black (X)", "White (O)")  # in text
 
 SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
-REACH = 5  # cells on each side of a new stone that tell whether it makes five, and exactly five
+REACH = 5  # cells on each side of a new stone that decide whether it makes five, and exactly five
 
 
 class State(NamedTuple):
     mine: Array  # uint16[S], uint32 from S = 17: stones of the player to move
-    others: Array  # the same of the other player
-    won: Array  # bool[], the last stone made a winning row
+    others: Array  # the same for the other player
+    won: Array  # bool[], whether the last stone made a winning row
     to_move: Array  # int8[], player to move: 0 first, 1 second
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
 
@@ -52,11 +52,11 @@ class Rules:
         return State(empty, empty, jnp.bool_(False), jnp.int8(0), jnp.int8(-1))
 
     def cells(self, stones: Array) -> Array:
-        """bool[S, S] of stones in words."""
+        """bool[S, S] from stones in words."""
         return (stones[:, None] >> jnp.arange(self.size, dtype=self.dtype) & 1) == 1
 
     def stones(self, cells: Array) -> Array:
-        """Words of bool[S, S]; inverse of `cells`."""
+        """Words from bool[S, S]; inverse of `cells`."""
         bits = jnp.asarray(1 << np.arange(self.size), self.dtype)
         return jnp.where(cells, bits, jnp.asarray(0, self.dtype)).sum(-1, dtype=self.dtype)
 
@@ -76,7 +76,7 @@ class Rules:
         return s.to_move.astype(jnp.int32)
 
     def _makes_five(self, stones: Array, row: Array, col: Array) -> Array:
-        """bool[]: the stone on (row, col) stands in a winning row of `stones`."""
+        """bool[]: the stone on (row, col) is part of a winning row of `stones`."""
         # The four lines through it, as windows of 11 bits with the stone in the middle.
         span, middle = 2 * REACH + 1, REACH
         wide = jnp.pad(stones.astype(jnp.uint32) << REACH, REACH)
@@ -85,7 +85,7 @@ class Rules:
         gather = lambda bits: jnp.sum((near >> bits & 1) << places, dtype=jnp.uint32)
         across = near[middle] & (2**span - 1)
         x = jnp.stack([across, gather(np.uint32(middle)), gather(places), gather(places[::-1])])
-        five = x & x >> 1 & x >> 2 & x >> 3 & x >> 4  # starts of five; one beside the stone would run on through it
+        five = x & x >> 1 & x >> 2 & x >> 3 & x >> 4  # starts of five; a five beside the stone would run on through it
         if self.exact:
             five &= ~(x << 1) & ~(x >> 5)
         return (five != 0).any()
@@ -99,7 +99,7 @@ class Rules:
         return State(s.others, stones, self._makes_five(stones, row, col), 1 - s.to_move, s.forfeit)
 
     def step(self, s: State, action: Array | int) -> State:
-        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        """Position after any action: an illegal action forfeits, and a finished game does not change."""
         allowed = self.mask(s)
         legal = (allowed & (jnp.arange(allowed.size) == action)).any()
         forfeit = jnp.where(~self.over(s) & ~legal, s.to_move, s.forfeit)
@@ -112,7 +112,7 @@ class Rules:
         return jnp.where((s.forfeit >= 0) | s.won, forfeit_rewards(loser, 2), 0.0)
 
     def observe(self, s: State) -> Array:
-        """float32[S, S, 2], for the mover: own stones, the other's stones."""
+        """float32[S, S, 2], for the mover: own stones, the opponent's stones."""
         return jnp.stack([self.cells(s.mine), self.cells(s.others)], axis=-1).astype(jnp.float32)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
@@ -149,7 +149,7 @@ class Rules:
         return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
 
     def svg(self, s: State, cell: int = 32) -> str:
-        """Picture as an SVG document, the winning row ringed; `cell` is the distance of two lines in pixels."""
+        """Picture as an SVG document, the winning row ringed; `cell` is the distance between two lines in pixels."""
         board = np.asarray(self.board(s)).astype(int)
         ringed, side, edge = self._fives(board), self.size * cell, cell
         out = [
@@ -178,8 +178,8 @@ class Rules:
     # Records
 
     def to_record(self, s: State) -> dict[str, Any]:
-        """JSON-ready record: `board` cell by cell (1 first player, -1 second), `to_move` 1 or -1; `forfeit` stands in
-        it only when somebody did."""
+        """JSON-ready record: `board` cell by cell (1 first player, -1 second), `to_move` 1 or -1. `forfeit` is
+        present only after a forfeit."""
         board = np.asarray(self.board(s)).ravel().tolist()
         record = {"board": board, "to_move": 1 - 2 * int(s.to_move)}
         return records.with_forfeit(record, s.forfeit)
@@ -207,13 +207,13 @@ class Rules:
         return State(mine, others, jnp.bool_(won.any()), jnp.int8(mover), jnp.int8(forfeit))
 
     def _fives(self, board: np.ndarray) -> np.ndarray:
-        """bool[S, S]: cells of the winning rows on a board of any colours."""
+        """bool[S, S]: cells of the winning rows of any colour."""
         found = np.zeros(board.shape, bool)
         cell = lambda r, c: board[r, c] if 0 <= r < self.size and 0 <= c < self.size else 0
         for r, c in np.argwhere(board):
             for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
                 if cell(r - down, c - right) == board[r, c]:
-                    continue  # the row begins before
+                    continue  # the row began earlier
                 length = 1
                 while cell(r + down * length, c + right * length) == board[r, c]:
                     length += 1
@@ -222,7 +222,7 @@ class Rules:
         return found
 
     def _won_last(self, stones: np.ndarray, row: np.ndarray) -> bool:
-        """Whether there is no winning row without some one stone."""
+        """Whether removing some single stone leaves no winning row."""
         for r, c in np.argwhere(row):
             earlier = stones.copy()
             earlier[r, c] = False
@@ -232,7 +232,7 @@ class Rules:
 
 
 def make(size: int = 15, exact: bool = False) -> Game:
-    """Gomoku on `size` x `size` cells; with `exact` rows of six or more do not win.
+    """Gomoku on `size` x `size` cells; with `exact`, rows of six or more do not win.
 
     Raises:
         ValueError: a size not from 5 to 26.

@@ -1,14 +1,14 @@
-"""Hex: the first player joins the top row with the bottom row, the second the left column with the right one.
+"""Hex: the first player connects the top row to the bottom row, the second the left column to the right column.
 
-Cells are numbered row by row; names give the column as a letter and the row from above. Cell (r, c) touches (r, c-1),
-(r, c+1), (r-1, c), (r+1, c), (r-1, c+1) and (r+1, c-1):
+Cells are numbered row by row. Names give the column as a letter and the row counted from the top. Cell (r, c) touches
+(r, c-1), (r, c+1), (r-1, c), (r+1, c), (r-1, c+1) and (r+1, c-1):
 
      0  1  2        a1 b1 c1
        3  4  5        a2 b2 c2
          6  7  8        a3 b3 c3
 
-With the swap option the second player may answer the first stone, on (r, c), by the action after the last cell: that
-stone is taken off and one of the second player's is put on (c, r).
+With the swap option the second player may answer the first stone, on (r, c), with the action after the last cell. The
+swap removes this stone and puts a stone of the second player on (c, r).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 SEATS = ("Red", "Blue")
 MARKED = ("Red (X)", "Blue (O)")  # in text
 
-# The six neighbours as (down, right), in a ring: each two that follow one another touch.
+# The six neighbours as (down, right), in a ring: consecutive neighbours touch.
 RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
 
 
 class State(NamedTuple):
-    # Every stone bears the name of its group, so that a move need not search the board: 1 + the last cell of the group,
-    # S * S + 1 where the group touches the owner's first edge (top or left), S * S + 2 where it touches the other edge.
+    # Every stone stores the name of its group, so a move need not search the board. The name is 1 + the group's last
+    # cell, S * S + 1 if the group touches the owner's first edge (top or left), S * S + 2 if it touches the other edge.
     groups: Array  # int8[S, S], int16 from S = 12: the name, negative for the second player, 0 on empty cells
-    plies: Array  # int16[], moves made, the swap included; the first player moves when it is even
-    joined: Array  # bool[], the last move joined its player's edges
+    plies: Array  # int16[], moves made, including the swap; the first player moves when even
+    joined: Array  # bool[], whether the last move connected its player's edges
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
 
 
@@ -76,7 +76,7 @@ class Rules:
 
     def _lone(self, cell: Any, row: Any, col: Any, second: Any) -> Array:
         """Name of a group of one stone on `cell`, which is (row, col)."""
-        far = jnp.where(second, col, row)  # from the owner's first edge
+        far = jnp.where(second, col, row)  # distance from the owner's first edge
         return jnp.where(far == 0, self.cells + 1, jnp.where(far == self.size - 1, self.cells + 2, cell + 1))
 
     def _swapped(self, s: State) -> Array:
@@ -93,14 +93,14 @@ class Rules:
         inside = ((around >= 0) & (around < self.size)).all(-1)
         index = jnp.where(inside, around[:, 0] * self.size + around[:, 1], 0)
         names = s.groups.ravel()[index].astype(jnp.int32) * jnp.where(second, -1, 1)
-        # Neighbours that touch are of one group, so that the six come down to three: own names are positive.
+        # Own neighbours that touch share a group, so the six reduce to three; own names are positive.
         names = jnp.where(inside, names, 0).reshape(3, 2).max(-1)
         lone = self._lone(action, row, col, second)
         name = jnp.maximum(lone, names.max())
         ends = [((names == edge).any() | (lone == edge)) for edge in (self.cells + 1, self.cells + 2)]
 
         own = lambda name: jnp.where(second, -name, name).astype(self.dtype)
-        merged = own(jnp.where(names > 0, names, action + 1))  # nobody bears the name of an empty cell
+        merged = own(jnp.where(names > 0, names, action + 1))  # no group is named after an empty cell
         inner = jnp.arange(self.cells).reshape(s.groups.shape) == action
         for i in range(3):
             inner |= s.groups == merged[i]
@@ -111,7 +111,7 @@ class Rules:
         return State(groups, s.plies + jnp.int16(1), joined, s.forfeit)
 
     def step(self, s: State, action: Array | int) -> State:
-        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        """Position after any action: an illegal action forfeits, and a finished game does not change."""
         allowed = self.mask(s)
         legal = (allowed & (jnp.arange(allowed.size) == action)).any()
         forfeit = jnp.where(~self.over(s) & ~legal, self.player(s).astype(jnp.int8), s.forfeit)
@@ -119,7 +119,7 @@ class Rules:
         return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
 
     def rewards(self, s: State) -> Array:
-        """float32[2]: the one who is to move when the edges are joined, or who forfeited, loses."""
+        """float32[2]: the player to move once the edges are connected, or the player who forfeited, loses."""
         loser = jnp.where(s.forfeit < 0, self.player(s), s.forfeit)
         return jnp.where(self.over(s), forfeit_rewards(loser, 2), 0.0)
 
@@ -128,21 +128,21 @@ class Rules:
         return jnp.sign(s.groups).astype(jnp.int8)
 
     def observe(self, s: State) -> Array:
-        """float32[S, S, 3], turned over the diagonal for the second player, so that the mover joins top and bottom: own
-        stones, the other's stones, 1 everywhere where the mover may swap."""
+        """float32[S, S, 3], for the mover: own stones, the opponent's stones, ones if the mover may swap. The board is
+        transposed for the second player, so the mover always connects top and bottom."""
         second = (s.plies & 1) == 1
         board = jnp.where(second, -self.board(s).T, self.board(s))
         swap = jnp.broadcast_to((s.plies == 1) & ~self.over(s) & self.swap, board.shape)
         return jnp.stack([board > 0, board < 0, swap], axis=-1).astype(jnp.float32)
 
     def to_mover_frame(self) -> np.ndarray:
-        """int32[2, A]: the second player's actions turned over the diagonal."""
+        """int32[2, A]: the second player's actions are transposed."""
         numbers = np.arange(self.cells, dtype=np.int32).reshape(self.size, self.size)
         rest = np.full(int(self.swap), self.cells, np.int32)
         return np.stack([np.concatenate([codes.ravel(), rest]) for codes in (numbers, numbers.T)])
 
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """The board and its half turn."""
+        """The identity and the half turn."""
         codes = np.arange(self.cells, dtype=np.int32)
         rest = np.full(int(self.swap), self.cells, np.int32)
 
@@ -215,7 +215,7 @@ class Rules:
 
     def to_record(self, s: State) -> dict[str, Any]:
         """JSON-ready record: `size`, `swap`, `board` cell by cell (1 first player, -1 second), `to_move` 1 or -1, and
-        `plies`, the swap counted; `forfeit` stands in it only when somebody did."""
+        `plies` including the swap. `forfeit` is present only after a forfeit."""
         record = {
             "size": self.size,
             "swap": self.swap,
@@ -226,7 +226,7 @@ class Rules:
         return records.with_forfeit(record, s.forfeit)
 
     def from_record(self, record: dict[str, Any]) -> State:
-        """Position of a record; `size`, `swap` and `plies` may be left out, as they follow from the rest.
+        """Position of a record; `size`, `swap` and `plies` may be omitted, since they follow from the rest.
 
         Raises:
             ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says
@@ -250,7 +250,7 @@ class Rules:
         return State(jnp.asarray(groups), jnp.int16(plies), jnp.bool_(joined[-turn]), jnp.int8(forfeit))
 
     def _plies(self, board: np.ndarray, turn: int) -> int:
-        """Moves made; a swap takes one stone of the first player off."""
+        """Moves made; a swap removes one stone of the first player."""
         first, second = int((board == 1).sum()), int((board == -1).sum())
         if first - second == (0 if turn == 1 else 1):
             return first + second
@@ -259,7 +259,7 @@ class Rules:
         raise ValueError("hex record: the numbers of stones do not fit the player to move")
 
     def _groups(self, board: np.ndarray) -> tuple[np.ndarray, dict[int, bool]]:
-        """The names of the groups, and which player has joined the edges, by a plain flood."""
+        """The names of the groups, and whether each player has connected the edges, by a plain flood fill."""
         groups, joined = np.zeros(board.shape, self.dtype), {}
         for colour in (1, -1):
             rows, cols = np.indices(board.shape)
@@ -278,7 +278,7 @@ class Rules:
         return groups, joined
 
     def _joined_last(self, board: np.ndarray, colour: int) -> bool:
-        """Whether the edges are apart without some one stone."""
+        """Whether removing some single stone disconnects the edges."""
         for r, c in np.argwhere(board == colour):
             earlier = board.copy()
             earlier[r, c] = 0
@@ -300,8 +300,8 @@ def make(size: int = 11, swap: bool = True) -> Game:
         name=f"hex:size={size},swap={str(swap).lower()}",
         num_players=2,
         num_actions=size**2 + swap,
-        max_plies=size**2 + swap,  # a full board joins one pair of edges
-        max_legal=size**2,  # where the swap is legal a cell is taken
+        max_plies=size**2 + swap,  # a full board connects one pair of edges
+        max_legal=size**2,  # the swap is legal only when a cell is taken
         init=rules.init,
         step=rules.step,
         move=rules.move,

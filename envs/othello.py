@@ -1,8 +1,8 @@
-"""Othello: a disc must enclose discs of the other player, which turn over; who has more at the end wins.
+"""Othello: a disc must outflank enemy discs, which are flipped; the player with more discs at the end wins.
 
-Squares are numbered row by row from the top left, and named by column and row from above as usual: 0 is a1, 63 is h8.
-Black begins on e4 and d5, White on d4 and e5. Action 64 passes, which is legal only for a player who cannot place a
-disc while the other one can. The game ends as soon as neither can; empty squares count for nobody.
+Squares are numbered row by row from the top left and named as usual: 0 is a1, 63 is h8. Black begins on e4 and d5,
+White on d4 and e5. Action 64, the pass, is legal only for a player who cannot place a disc while the opponent can. The
+game ends as soon as neither player can; empty squares count for nobody.
 
 Boards are 64 bits in two words: bit i of word 0 is square i, bit i of word 1 is square 32 + i.
 """
@@ -26,10 +26,10 @@ MARKED = ("Black (X)", "White (O)")  # in text
 NAMES = (*("abcdefgh"[i % 8] + str(i // 8 + 1) for i in range(64)), "pass")
 START = np.array([1 if i in (28, 35) else -1 if i in (27, 36) else 0 for i in range(64)], np.int8).reshape(8, 8)
 CORNERS = np.array([1 << 0 | 1 << 7, 1 << 24 | 1 << 31], np.uint32)
-INNER = 0x7E7E7E7E  # all columns but the first and the last one, the same in both words
+INNER = 0x7E7E7E7E  # all columns except the first and the last, the same in both words
 DIRECTIONS = (-9, -8, -7, -1, 1, 7, 8, 9)
 
-# Both words, uint32[] each: kept apart, so that lanes and not words fill the vectors of a processor.
+# Both words, uint32[] each, kept separate so that lanes rather than words fill the vectors of a processor.
 Words: TypeAlias = tuple[Array, Array]
 
 
@@ -44,18 +44,18 @@ class State(NamedTuple):
 
 
 def _pack(cells: Array) -> Array:
-    """uint32[2] of bool[8, 8]."""
+    """uint32[2] from bool[8, 8]."""
     bits = jnp.where(cells.reshape(2, 32), jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32), jnp.uint32(0))
     return bits.sum(-1, dtype=jnp.uint32)
 
 
 def _unpack(words: Array) -> Array:
-    """bool[8, 8] of uint32[2]."""
+    """bool[8, 8] from uint32[2]."""
     return ((words[:, None] >> jnp.arange(32, dtype=jnp.uint32) & 1) == 1).reshape(8, 8)
 
 
 def _shift(x: Words, by: int) -> Words:
-    """Every disc moved by `by` squares, -31 to 31; what leaves the board at its ends is lost."""
+    """Every disc moved by `by` squares, -31 to 31; discs that leave the board at its ends are lost."""
     low, high = x
     if by > 0:
         return low << by, high << by | low >> (32 - by)
@@ -71,19 +71,19 @@ def _or(x: Words, y: Words) -> Words:
 
 
 def _run(start: Words, enclosed: Words, by: int) -> Words:
-    """The discs of `enclosed` that follow one another in direction `by`, from next to a square of `start` on."""
-    if by % 8:  # else a row would run on in the next one
+    """The unbroken runs of `enclosed` discs in direction `by`, beginning next to a square of `start`."""
+    if by % 8:  # else a row would continue in the next row
         enclosed = enclosed[0] & INNER, enclosed[1] & INNER
     run = _and(enclosed, _shift(start, by))
     run = _or(run, _and(enclosed, _shift(run, by)))
     pairs = _and(enclosed, _shift(enclosed, by))
-    for _ in range(2):  # of two discs each: six are the longest run
+    for _ in range(2):  # two discs at a time: the longest run is six
         run = _or(run, _and(pairs, _shift(run, 2 * by)))
     return run
 
 
 def _places(s: State) -> Words:
-    """Squares on which each player may put a disc, the mover first: words uint32[2] of two players."""
+    """Squares where each player may place a disc: words uint32[2], the mover first in each."""
     low, high = jnp.stack([s.mine, s.others], axis=1)
     own, enclosed = (low, high), (low[::-1], high[::-1])
     ends = functools.reduce(_or, (_shift(_run(own, enclosed, by), by) for by in DIRECTIONS))
@@ -91,7 +91,7 @@ def _places(s: State) -> Words:
 
 
 def _turned(square: Words, mine: Array, others: Array) -> Words:
-    """Discs that turn over when `mine` gets a disc on a square."""
+    """Discs that flip when `mine` gets a disc on a square."""
     own, enclosed = (mine[0], mine[1]), (others[0], others[1])
 
     def one(by: int) -> Words:
@@ -118,7 +118,7 @@ def over(s: State) -> Array:
 
 
 def mask(s: State) -> Array:
-    """bool[65], squares where a disc turns others over; a pass where there is none but for the other player."""
+    """bool[65], squares where a disc flips others; the pass if only the opponent has such squares."""
     low, high = _places(s)
     mover, other = low | high
     passes = (mover == 0) & (other != 0)
@@ -139,7 +139,7 @@ def move(s: State, action: Array | int) -> State:
 
 
 def step(s: State, action: Array | int) -> State:
-    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    """Position after any action: an illegal action forfeits, and a finished game does not change."""
     allowed = mask(s)
     legal = (allowed & (jnp.arange(65) == action)).any()
     forfeit = jnp.where(allowed.any() & ~legal, s.to_move, s.forfeit)
@@ -148,7 +148,7 @@ def step(s: State, action: Array | int) -> State:
 
 
 def _count(words: Array) -> Array:
-    """int32[], bits that are set."""
+    """int32[], number of set bits."""
     return jax.lax.population_count(words).sum(-1, dtype=jnp.int32)
 
 
@@ -160,7 +160,7 @@ def rewards(s: State) -> Array:
 
 
 def owners(s: State) -> Array:
-    """int8[65]: whose disc lies on each square once the game is over; 2 for an empty one, and for the pass."""
+    """int8[65]: owner of the disc on each square once the game is over; 2 for an empty square and the pass."""
     discs = jnp.where(_unpack(s.mine), s.to_move, jnp.where(_unpack(s.others), 1 - s.to_move, 2)).ravel()
     return jnp.pad(jnp.where(over(s), discs, 2), (0, 1), constant_values=2).astype(jnp.int8)
 
@@ -172,12 +172,12 @@ def board(s: State) -> Array:
 
 
 def observe(s: State) -> Array:
-    """float32[8, 8, 2], for the mover: own discs, the other's discs."""
+    """float32[8, 8, 2], for the mover: own discs, the opponent's discs."""
     return jnp.stack([_unpack(s.mine), _unpack(s.others)], axis=-1).astype(jnp.float32)
 
 
 def evaluate(s: State) -> Array:
-    """float32[] in [-1, 1]: places and corners of the mover against the other's; the exact result once over."""
+    """float32[] in [-1, 1]: the mover's places and corners against the opponent's; exact once the game is over."""
     places = jax.lax.population_count(jnp.stack(_places(s))).sum(0, dtype=jnp.int32)
     corners = _count(s.mine & jnp.asarray(CORNERS)) - _count(s.others & jnp.asarray(CORNERS))
     share = (places[0] - places[1]) / jnp.maximum(places[0] + places[1], 1)
@@ -246,8 +246,8 @@ def svg(s: State, cell: int = 52) -> str:
 
 
 def to_record(s: State) -> dict[str, Any]:
-    """JSON-ready record: `board` square by square (1 black, -1 white), `to_move` 1 or -1; `forfeit` stands in it only
-    when somebody did."""
+    """JSON-ready record: `board` square by square (1 black, -1 white), `to_move` 1 or -1. `forfeit` is present only
+    after a forfeit."""
     record = {"board": np.asarray(board(s)).ravel().tolist(), "to_move": 1 - 2 * int(s.to_move)}
     return records.with_forfeit(record, s.forfeit)
 
@@ -276,7 +276,7 @@ def from_record(record: dict[str, Any]) -> State:
 
 
 def _connected(filled: np.ndarray) -> bool:
-    """Whether all discs hang together with the middle, over edges or corners."""
+    """Whether all discs are connected to the middle, by edges or corners."""
     reached = np.zeros((10, 10), bool)
     reached[4:6, 4:6] = True
     for _ in range(64):
@@ -290,9 +290,9 @@ def make() -> Game:
         name="othello",
         num_players=2,
         num_actions=65,
-        max_plies=119,  # 60 discs, and no pass before the first one, after the last one or after another pass
-        # A place and one direction of it belong to one own disc at the end of the run, and to one turned disc next to
-        # the place: with m and n discs there are at most min(8 m, 8 n, 64 - m - n) places, and that is 50 at most.
+        max_plies=119,  # 60 discs; no pass before the first, after the last or after another pass
+        # A place and one of its directions belong to one own disc at the end of the run, and to one flipped disc next
+        # to the place. So m and n discs allow at most min(8 m, 8 n, 64 - m - n) places, which is at most 50.
         max_legal=50,
         init=init,
         step=step,

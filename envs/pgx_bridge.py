@@ -1,9 +1,9 @@
-"""Games of the pgx library as games of ours, and games of ours as pgx environments.
+"""Converts games of the pgx library to our `Game`, and our games to pgx environments.
 
 `envs.make("pgx:chess")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
-Hardware-accelerated parallel game simulators for reinforcement learning"), which has to be installed. pgx hands out
-seats by lot; here player 0 always makes the first move. Action codes are pgx's own, in chess and shogi seen by the
-mover. `to_pgx(game)` goes the other way.
+Hardware-accelerated parallel game simulators for reinforcement learning"), which must be installed. pgx assigns seats
+at random; here player 0 always makes the first move. Action codes are pgx's own, in chess and shogi in the mover's
+frame. `to_pgx(game)` converts the other way.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import numpy as np
 from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
-# Deterministic games of perfect information for two players: longest game in plies, most legal actions (None: as many
-# as there are codes). The lengths are those at which pgx ends a game; Othello counts a pass after every move. Chess:
-# the known largest number of moves in a legal position; Gardner's chess: ten pieces with at most 16 moves each.
+# Deterministic games of perfect information for two players: longest game in plies, most legal actions (None: the
+# number of codes). pgx ends a game at these lengths; Othello counts a pass after every move. Chess: the largest known
+# number of moves in a legal position. Gardner's chess: ten pieces with at most 16 moves each.
 GAMES: dict[str, tuple[int, int | None]] = {
     "animal_shogi": (256, None),
     "chess": (512, 218),
@@ -39,8 +39,8 @@ GAMES: dict[str, tuple[int, int | None]] = {
 
 
 class Position(NamedTuple):
-    leaves: tuple[Array, ...]  # those of pgx's state, but for the observation, which follows from the others
-    forfeit: Array  # int8[], who ended the game by an illegal action, or -1
+    leaves: tuple[Array, ...]  # of pgx's state, without the observation, which follows from the others
+    forfeit: Array  # int8[], player who made an illegal move, -1 for none
 
 
 def _library() -> Any:
@@ -51,7 +51,7 @@ def _library() -> Any:
 
 
 def from_pgx(name: str) -> Game:
-    """The pgx game of that id, such as "chess".
+    """The pgx game with this id, such as "chess".
 
     Raises:
         ValueError: pgx is not installed, or the id is not one of `GAMES`.
@@ -61,7 +61,7 @@ def from_pgx(name: str) -> Game:
         raise ValueError(f"unknown game 'pgx:{name}'; of the pgx library there are: {known}")
     env = _library().make(name)
     max_plies, max_legal = GAMES[name]
-    # The seats follow from the key alone: one that lets player 0 begin.
+    # The seats depend on the key alone; this takes a key that lets player 0 begin.
     key = next(k for k in map(jax.random.PRNGKey, range(64)) if env.init(k).current_player == 0)
     first = jax.tree.map(np.asarray, env.init(key))
     leaves, structure = jax.tree.flatten(first.replace(observation=None), is_leaf=lambda x: x is None)
@@ -85,7 +85,7 @@ def from_pgx(name: str) -> Game:
         return unpack(s).legal_action_mask & ~over(s)
 
     def move(s: Position, a: Any) -> Position:
-        moved = pack(env.step(unpack(s), jnp.asarray(a).astype(jnp.int32)), s.forfeit)  # some demand 32 bits
+        moved = pack(env.step(unpack(s), jnp.asarray(a).astype(jnp.int32)), s.forfeit)  # some games need int32
         return jax.tree.map(lambda old, new: jnp.where(over(s), old, new), s, moved)
 
     def step(s: Position, a: Any) -> Position:
@@ -139,7 +139,7 @@ def from_pgx(name: str) -> Game:
 
 
 def _scalable(svg: str) -> str:
-    """pgx's picture, which has a fixed size, with the view box by which ours are scaled."""
+    """pgx's picture, which has a fixed size, with the view box that makes ours scalable."""
     size = {name: re.search(rf'<svg [^>]*\b{name}="([\d.]+)"', svg) for name in ("width", "height")}
     width, height = (found[1] for found in size.values() if found)
     return svg.replace("<svg ", f'<svg viewBox="0 0 {width} {height}" ', 1)
@@ -152,7 +152,7 @@ def _parse_action(text: str, num_actions: int) -> int:
 
 
 def _from_record(record: Any, name: str, like: Position) -> Position:
-    """A position from what `to_record` gave. The form is checked; pgx has no test for an impossible position."""
+    """A position from the output of `to_record`. Only the form is checked; pgx cannot detect impossible positions."""
     if not isinstance(record, dict) or record.get("pgx") != name or not isinstance(record.get("leaves"), list):
         raise ValueError(f"record: want an object with pgx = '{name}' and leaves, a list of arrays")
     if len(record["leaves"]) != len(like.leaves):
@@ -174,7 +174,7 @@ def _from_record(record: Any, name: str, like: Position) -> Position:
 
 @functools.cache
 def to_pgx(game: Game) -> Any:
-    """A two-player game of ours as a `pgx.Env`; who begins is drawn by lot, as in pgx's own games.
+    """A two-player game of ours as a `pgx.Env`; the first player is random, as in pgx's own games.
 
     Raises:
         ValueError: pgx is not installed, or the game is not for two players.
@@ -192,7 +192,7 @@ def to_pgx(game: Game) -> Any:
         truncated: Array
         legal_action_mask: Array
         _step_count: Array
-        _position: Any  # ours
+        _position: Any  # our state
         _second: Array  # int32[], the pgx player who is our player 1
 
         @property

@@ -1,9 +1,9 @@
-"""What the SVG pictures of all games have in common, so that a page can show and play any of them.
+"""Shared parts of the games' SVG pictures, so that a page can show and play any game.
 
-Whatever can be pointed at is a group `<g data-cell="c4"><title>c4: queen</title>...</g>`: the name of the cell, what is
-there in words, first a shape that covers the cell, then what stands on it. The classes `paper` (the ground around the
-board), `label` (writing on it), `key` (coloured writing on it) and `legal` (marks where the player to move may go) can
-be styled anew, say for a dark screen; all colours are in the picture itself, so that it needs no page.
+Every selectable cell is a group `<g data-cell="c4"><title>c4: queen</title>...</g>`. The title gives the cell's name
+and contents in words; the first shape covers the cell, and the contents follow. A style sheet may restyle the classes
+`paper` (the background around the board), `label` (text on it), `key` (coloured text on it) and `legal` (marks of legal
+targets), say for a dark screen. All colours are in the picture itself, so it needs no page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PAPER, LABEL = "#f7f3ea", "#655c50"
 
 
 def head(width: float, height: float, title: str) -> str:
-    """Beginning of a picture, up to its ground; `</svg>` ends it."""
+    """Beginning of a picture, including its background; `</svg>` ends it."""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" font-family="sans-serif" text-anchor="middle"><title>{escape(title)}</title>'
@@ -28,7 +28,7 @@ def cell(name: str, says: str, *shapes: str) -> str:
 
 
 def square(x: float, y: float, side: float, paint: str = 'fill-opacity="0"') -> str:
-    """A square; unpainted it can only be pointed at."""
+    """A square; unpainted it is invisible but selectable."""
     return f'<rect x="{x:g}" y="{y:g}" width="{side:g}" height="{side:g}" {paint}/>'
 
 
@@ -37,7 +37,7 @@ def disc(x: float, y: float, radius: float, paint: str) -> str:
 
 
 def legal(x: float, y: float, radius: float, colour: str = "#2f7d4f") -> str:
-    """Mark of a cell where the player to move may go."""
+    """Mark of a cell where the player to move may play."""
     return disc(x, y, radius, f'class="legal" fill="{colour}" fill-opacity="0.75"')
 
 
@@ -46,5 +46,5 @@ def text(x: float, y: float, size: float, words: object, paint: str = "") -> str
 
 
 def label(x: float, y: float, size: float, words: object) -> str:
-    """Writing beside the board."""
+    """Text beside the board."""
     return text(x, y, size, words, f'class="label" fill="{LABEL}"')

@@ -1,6 +1,6 @@
-"""Records of positions: what the games ask of their fields alike, and how they refuse the rest.
+"""Shared checks of the fields of position records.
 
-Every message begins with the name of the game and ends with the reason.
+Every error message begins with the name of the game and ends with the reason.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from typing import Any
 
 
 def with_forfeit(record: dict[str, Any], forfeit: Any) -> dict[str, Any]:
-    """The record; `forfeit` stands in it only when somebody did."""
+    """The record, with `forfeit` only after a forfeit."""
     return record | ({"forfeit": int(forfeit)} if forfeit >= 0 else {})
 
 
 def fields(
     game: str, value: Any, *forms: Sequence[str], perhaps: Sequence[str] = ("forfeit",), what: str = "record"
 ) -> None:
-    """Refuses a `value` that is no object with all fields of one of the `forms` and no more than `perhaps` besides.
+    """Requires a `value` to be an object with all fields of one of the `forms`, and no others except `perhaps`.
 
     Raises:
-        ValueError: it is none; the message calls it `what` and lists the fields.
+        ValueError: it is not; the message calls it `what` and lists the fields.
     """
     if not isinstance(value, dict):
         raise ValueError(f"{game} record: a {what} is an object with named fields")
@@ -32,26 +32,26 @@ def fields(
 
 
 def is_whole(value: Any, low: int, high: int) -> bool:
-    """Whether a value is a whole number from `low` to `high`; truth values and fractions such as 1.0 are none."""
+    """Whether a value is an integer from `low` to `high`; booleans and floats such as 1.0 are not."""
     return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
 
 
 def whole(game: str, field: str, value: Any, low: int, high: int) -> int:
-    """The value, a whole number from `low` to `high`; ValueError for any other."""
+    """The value, an integer from `low` to `high`; ValueError for any other."""
     if not is_whole(value, low, high):
         raise ValueError(f"{game} record: {field} must be a whole number from {low} to {high}, not {value!r}")
     return value
 
 
 def cells(game: str, field: str, value: Any, count: int, what: str = "cells") -> list[int]:
-    """The value, a list of `count` cells, each 1, -1 or 0; ValueError for any other, which calls them `what`."""
+    """The value, a list of `count` cells, each 1, -1 or 0, else ValueError. Messages call them `what`."""
     if not isinstance(value, list) or len(value) != count or not all(is_whole(cell, -1, 1) for cell in value):
         raise ValueError(f"{game} record: {field} must be {count} {what}, each 1, -1 or 0")
     return value
 
 
 def turn(game: str, record: dict[str, Any]) -> int:
-    """`to_move`: 1 for the first player, -1 for the second; ValueError for any other."""
+    """`to_move`: 1 for the first player, -1 for the second; ValueError for any other value."""
     value = record["to_move"]
     if not is_whole(value, -1, 1) or value == 0:
         raise ValueError(f"{game} record: to_move must be 1 or -1, not {value!r}")
@@ -59,13 +59,13 @@ def turn(game: str, record: dict[str, Any]) -> int:
 
 
 def forfeit(game: str, record: dict[str, Any], mover: int, over: Callable[[], Any] = lambda: False) -> int:
-    """The player who forfeited, -1 for nobody, which is also what a record without the field means.
+    """The player who forfeited, or -1 for none; a missing field means none.
 
     Args:
         game: its name.
         record: with or without `forfeit`.
         mover: the player to move; nobody else can have forfeited.
-        over: whether the game is over without it, asked only where somebody forfeited.
+        over: whether the game is over without the forfeit; called only if somebody forfeited.
 
     Raises:
         ValueError: this player cannot have forfeited, or nobody can.

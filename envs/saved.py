@@ -1,8 +1,8 @@
-"""A game as a file: the position it began with and the names of its moves.
+"""A game as a file: its first position and the names of its moves.
 
     {"format": "ripzero game 1", "game": "tictactoe", "actions": ["b2", "a1"], "position": {...}}
 
-`start`, a position, stands there where the game did not begin as usual; `resigned` is the player who gave up. The last
+`start`, a position, is present if the game did not begin as usual; `resigned` is the player who resigned. The last
 `position` is for other programs. A bare record of a position is a game without moves.
 """
 
@@ -22,7 +22,7 @@ from envs.game import Array, Game, State
 
 FORMAT = "ripzero game 1"
 FIELDS = {"format", "game", "actions", "start", "resigned", "position"}
-NAMED_AT_MOST = 12  # legal moves in a message; more say less
+NAMED_AT_MOST = 12  # legal moves in a message; longer lists help less
 
 
 @functools.lru_cache(maxsize=16)
@@ -32,10 +32,10 @@ def compiled(game: Game) -> tuple[Callable[[State], Array], Callable[[State, int
 
 
 def action_of(game: Game, state: State, text: str) -> int:
-    """The code of a legal move by its name.
+    """The code of the legal move with this name.
 
     Raises:
-        ValueError: it names no move, or one that is not legal here; the message says what is.
+        ValueError: no move has this name, or it is not legal here; the message lists legal moves.
     """
     legal = np.flatnonzero(compiled(game)[0](state))
     if not len(legal):
@@ -56,10 +56,10 @@ def legal_names(game: Game, legal: Sequence[int] | np.ndarray) -> str:
 
 
 def replay(game: Game, start: State, moves: Iterable[str]) -> tuple[list[State], list[int]]:
-    """All positions of a game, the first one included, and the codes of its moves.
+    """All positions of a game, including the first, and the codes of its moves.
 
     Raises:
-        ValueError: a move that is not legal, with its number.
+        ValueError: an illegal move; the message gives its number.
     """
     states, actions = [start], []
     move = compiled(game)[1]
@@ -73,15 +73,15 @@ def replay(game: Game, start: State, moves: Iterable[str]) -> tuple[list[State],
 
 
 def after_resigning(game: Game, player: int) -> list[float]:
-    """What the game is worth to each of them once `player` has given up: the others share what he loses."""
+    """Rewards after `player` resigned; the others share the point that `player` loses."""
     return [-1.0 if i == player else 1 / (game.num_players - 1) for i in range(game.num_players)]
 
 
 def player_of(game: Game, value: Any) -> int:
-    """The number of a player, as `resigned` of a file has it.
+    """The player number in a file's `resigned` field.
 
     Raises:
-        ValueError: there is no such player. 1.0 and true are no numbers of players, though Python takes them for 1.
+        ValueError: there is no such player. 1.0 and true are rejected, although Python equates them with 1.
     """
     if type(value) is not int or value not in range(game.num_players):
         raise ValueError(f"resigned: want the number of a player, 0 to {game.num_players - 1}")
@@ -89,7 +89,7 @@ def player_of(game: Game, value: Any) -> int:
 
 
 def refuse_half_characters(value: Any) -> None:
-    """Raises ValueError where a string holds one surrogate of a pair, as JSON may: no answer can quote it."""
+    """Raises ValueError if a string holds a lone surrogate, which JSON allows but no answer can quote."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -98,7 +98,7 @@ def refuse_half_characters(value: Any) -> None:
 
 
 def to_file(game: Game, states: Sequence[State], actions: Sequence[int], resigned: int | None = None) -> str:
-    """The text of a file, one line; `states` as `replay` gives them, and the player who gave up."""
+    """The text of a file, one line; `states` come from `replay`, and `resigned` is the player who resigned."""
     record: dict[str, Any] = {"format": FORMAT, "game": game.name, "actions": [game.action_name(a) for a in actions]}
     start = game.to_record(states[0])
     if start != game.to_record(game.init()):
@@ -109,10 +109,10 @@ def to_file(game: Game, states: Sequence[State], actions: Sequence[int], resigne
 
 
 def write(path: Path, text: str) -> None:
-    """Writes a file, complete or not at all.
+    """Writes a file atomically.
 
     Raises:
-        OSError: it cannot be written; the error names `path`, which whoever asked for it knows.
+        OSError: the file cannot be written; the error names `path`, which the caller knows.
     """
     new = path.with_name(f"{path.name}.new")
     try:
@@ -125,20 +125,21 @@ def write(path: Path, text: str) -> None:
 
 
 class Saved(NamedTuple):
-    """What a file says of a game."""
+    """Contents of a game file."""
 
     start: State
     actions: list[str]  # names of moves, not yet replayed
-    resigned: int | None  # the player who gave up after them
+    resigned: int | None  # the player who resigned after them
 
 
 def from_file(game: Game, text: str) -> tuple[State, list[str]]:
-    """The first position of a file and its moves, for those who ask for positions alone; see `read`."""
+    """The first position of a file and its moves, for callers that need no resignation; see `read`."""
     return read(game, text)[:2]
 
 
 def read(game: Game, text: str) -> Saved:
-    """
+    """The contents of a game file, or of a bare position record.
+
     Raises:
         ValueError: broken JSON, another game, or a position that cannot occur.
     """

@@ -1,6 +1,6 @@
-"""SumTo100: by turns the players add 1 to 10 to a sum; who makes it exactly 100 wins.
+"""SumTo100: the players take turns adding 1 to 10 to a sum; the player who reaches exactly 100 wins.
 
-Action a adds a + 1. With r the remainder of 100 - sum by 11, adding r is the only winning move, and r = 0 is lost.
+Action a adds a + 1. Let r be the remainder of 100 - sum modulo 11: adding r is the only winning move, and r = 0 loses.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
-LARGEST = 10_000  # targets
+LARGEST = 10_000  # largest target
 SEATS = ("First", "Second")
-MOST_ROWS = 20  # of numbers in the picture
+MOST_ROWS = 20  # rows of numbers in the picture
 
 
 class State(NamedTuple):
@@ -41,7 +41,7 @@ class Rules:
         return (s.forfeit >= 0) | (s.total == self.target)
 
     def mask(self, s: State) -> Array:
-        """bool[largest], additions that do not pass the target."""
+        """bool[largest], additions that do not exceed the target."""
         return (jnp.arange(self.largest) < self.target - s.total) & (s.forfeit < 0)
 
     def player(self, s: State) -> Array:
@@ -52,14 +52,14 @@ class Rules:
         return State(s.total + jnp.asarray(action, jnp.int16) + jnp.int16(1), 1 - s.to_move, s.forfeit)
 
     def step(self, s: State, action: Array | int) -> State:
-        """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+        """Position after any action: an illegal action forfeits, and a finished game does not change."""
         legal = (self.mask(s) & (jnp.arange(self.largest) == action)).any()
         forfeit = jnp.where(~self.over(s) & ~legal, s.to_move, s.forfeit)
         moved = self.move(s, jnp.where(legal, action, 0))
         return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
 
     def rewards(self, s: State) -> Array:
-        """float32[2]: the one who is to move at the target, or who forfeited, loses."""
+        """float32[2]: the player to move at the target, or the player who forfeited, loses."""
         loser = jnp.where(s.forfeit < 0, s.to_move, s.forfeit)
         return jnp.where(self.over(s), forfeit_rewards(loser, 2), 0.0)
 
@@ -81,13 +81,13 @@ class Rules:
         return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
 
     def show(self, s: State) -> str:
-        """Text picture: the sum with a bar, and the player to move or the winner below."""
+        """Text picture: the sum with a bar; below, the player to move or the winner."""
         done = int(s.total) * 50 // self.target
         return f"{int(s.total)} of {self.target}  [{'#' * done}{'.' * (50 - done)}]\n{self._status(s)}"
 
     def svg(self, s: State, cell: int = 44) -> str:
-        """Picture as an SVG document: the numbers up to the target, those of the sum filled, and how far the next move
-        may go; `cell` is the side of a square in pixels."""
+        """Picture as an SVG document: the numbers up to the target, filled up to the sum, and the reach of the next
+        move; `cell` is the side of a square in pixels."""
         total, reach = int(s.total), int(np.asarray(self.mask(s)).sum())
         cols = 10 if self.target <= 200 else int(np.ceil(self.target**0.5))
         rows = min(-(-self.target // cols), MOST_ROWS)
@@ -107,7 +107,7 @@ class Rules:
     # Records
 
     def to_record(self, s: State) -> dict[str, Any]:
-        """JSON-ready record: `total`, and `to_move` 1 or -1; `forfeit` stands in it only when somebody did."""
+        """JSON-ready record: `total`, and `to_move` 1 or -1. `forfeit` is present only after a forfeit."""
         record = {"total": int(s.total), "to_move": 1 - 2 * int(s.to_move)}
         return records.with_forfeit(record, s.forfeit)
 
@@ -121,7 +121,7 @@ class Rules:
         records.fields("sum_to_100", record, ("total", "to_move"))
         total = records.whole("sum_to_100", "total", record["total"], 0, self.target)
         mover = (1 - records.turn("sum_to_100", record)) // 2
-        plies = range(-(-total // self.largest), total + 1)  # that can have made this sum
+        plies = range(-(-total // self.largest), total + 1)  # possible numbers of moves for this sum
         if not any(n % 2 == mover for n in plies):
             raise ValueError(f"sum_to_100 record: player {mover} cannot be to move at a sum of {total}")
         forfeit = records.forfeit("sum_to_100", record, mover, lambda: total == self.target)

@@ -1,6 +1,6 @@
-"""Tic-tac-toe: three in a row wins, a full board is a draw.
+"""Tic-tac-toe: three in a row wins; a full board is a draw.
 
-Cells are numbered row by row; names give the column as a letter and the row from below:
+Cells are numbered row by row; names give the column as a letter and the row counted from the bottom:
 
      0 1 2        a3 b3 c3
      3 4 5        a2 b2 c2
@@ -24,8 +24,8 @@ POWERS = 3 ** np.arange(9)
 
 
 def _outcomes() -> np.ndarray:
-    """int8[3^9], by the sum of (cell + 1) times its power of three: 1 or -1 for the player with three in a row, 2 for a
-    full board without, 0 while the game goes on."""
+    """int8[3^9], indexed by the sum of (cell + 1) times its power of three: 1 or -1 for the player with three in a
+    row, 2 for a draw, 0 while the game goes on."""
     cells = np.arange(3**9)[:, None] // POWERS % 3 - 1
     lines = cells[:, LINES].sum(-1)
     winner = (lines == 3).any(-1).astype(int) - (lines == -3).any(-1)
@@ -49,7 +49,7 @@ def init(key: Array | None = None) -> State:
 
 
 def outcome(s: State) -> Array:
-    """int8[], see `_outcomes`: one sum and one look-up, where eight lines are many small sums."""
+    """int8[], see `_outcomes`: one sum and one look-up, instead of many small sums over eight lines."""
     return jnp.asarray(OUTCOMES)[((s.board.ravel().astype(jnp.int32) + 1) * jnp.asarray(POWERS, jnp.int32)).sum()]
 
 
@@ -73,7 +73,7 @@ def move(s: State, action: Array | int) -> State:
 
 
 def step(s: State, action: Array | int) -> State:
-    """Position after any action: an illegal one forfeits, and a finished game stays as it is."""
+    """Position after any action: an illegal action forfeits, and a finished game does not change."""
     action, going = jnp.asarray(action), ~over(s)
     legal = going & (action >= 0) & (action < 9) & (s.board.ravel()[jnp.clip(action, 0, 8)] == 0)
     moved = move(s, action)
@@ -89,7 +89,7 @@ def rewards(s: State) -> Array:
 
 
 def observe(s: State) -> Array:
-    """float32[3, 3, 2], for the mover: own stones, the other's stones."""
+    """float32[3, 3, 2], for the mover: own stones, the opponent's stones."""
     mine = 1 - 2 * s.to_move
     return jnp.stack([s.board == mine, s.board == -mine], axis=-1).astype(jnp.float32)
 
@@ -153,7 +153,7 @@ def _mark(x: float, y: float, cell: int, cross: bool) -> str:
 
 
 def to_record(s: State) -> dict[str, Any]:
-    """JSON-ready record: `board` cell by cell, `to_move` 1 or -1; `forfeit` stands in it only when somebody did."""
+    """JSON-ready record: `board` cell by cell, `to_move` 1 or -1. `forfeit` is present only after a forfeit."""
     record = {"board": np.asarray(s.board).ravel().tolist(), "to_move": 1 - 2 * int(s.to_move)}
     return records.with_forfeit(record, s.forfeit)
 

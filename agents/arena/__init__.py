@@ -1,3 +1,2 @@
-"""Matches between players: openings, matches in lockstep or on the host, ratings, solved positions, result tables. The
-commands of evaluate.py are here.
-"""
+"""Matches between players: openings, lockstep and host matches, ratings, solved positions, result tables. The commands
+of evaluate.py are here too."""

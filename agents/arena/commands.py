@@ -1,4 +1,4 @@
-"""The commands `match` and `gate` of evaluate.py, and what its commands share: which game, which players."""
+"""The commands `match` and `gate` of evaluate.py, and the choice of game and players for all of its commands."""
 
 from __future__ import annotations
 
@@ -25,35 +25,34 @@ HUMAN = "human"
 
 @dataclasses.dataclass(frozen=True)
 class Match:
-    """A match between two players: random, greedy (one move ahead), uct:N, minimax:D (for two), exact (perfect play in
-    small games), the folder of a run or model, human (asked in the terminal), or for Go another program as
-    "gtp:COMMAND". FOLDER@N searches with N simulations, FOLDER@0 is the network alone, FOLDER@2s and uct:2s think for
-    two seconds about each move; prove:N,PLAYER plays what a search of N positions proves, else as PLAYER. In a game for
-    more than two A has one seat and B all others."""
+    """A match between two players. Players: random, greedy (one move ahead), uct:N, minimax:D (two-player games), exact
+    (perfect play in small games), the folder of a run or model, or human (asked in the terminal). In Go, "gtp:COMMAND"
+    is another program. FOLDER@N searches with N simulations, FOLDER@0 is the network alone. FOLDER@2s and uct:2s search
+    for two seconds a move. prove:N,PLAYER plays moves proven by a search of N positions, otherwise as PLAYER. In a game
+    for more than two players A has one seat and B all others."""
 
     a: tyro.conf.Positional[str]
     """First player."""
     b: tyro.conf.Positional[str]
     """Second player."""
     games: int | None = None
-    """Games in all; every sampled opening is played from all seats. By default 400, or 399 for three players, with
-    somebody in the terminal two."""
+    """Games in total; every sampled opening is played from all seats. By default 400, or 399 for three players; with a
+    person, one game per seat."""
     num_simulations: int = 32
     """Simulations of a network without @N."""
     opening_plies: int | None = None
-    """Random moves that make an opening: without them two deterministic players know only two games. By default two, or
-    as many more as it takes that the openings of the match are different positions, up to symmetry; where the game has
-    fewer they come again, which is said and does not narrow the interval."""
+    """Random moves of an opening; without them two deterministic players repeat the same two games. By default two, or
+    more if the openings of the match need more to differ, up to symmetry. If the game has too few openings they repeat,
+    which is reported and does not narrow the interval."""
     fair: bool = True
-    """Draw others for openings that are decided already, as uct:100 sees them or a short search proves: they tell
-    nothing of the players."""
+    """Replace openings that are already decided, by uct:100 or by a short proof: they say nothing about the players."""
     env: str | None = None
     """Game; by default that of the networks, or foq."""
     seed: int = 0
-    """Openings and all chance in the players follow from it."""
+    """Seed of the openings and of all randomness in the players."""
     sprt: tuple[float, float] | None = None
-    """Stop as soon as a sequential test decides between these two Elo differences, with 5 % errors of either kind;
-    --games is then the most that are played, fewer where there are no other openings and no other games."""
+    """Stop as soon as a sequential test decides between these two Elo differences, with 5% errors of either kind.
+    --games is then the maximum; fewer are played if openings and games run out."""
     timeout: float = host_match.TIMEOUT
     """Seconds that another program may take for one answer."""
     json: bool = False
@@ -62,18 +61,18 @@ class Match:
 
 @dataclasses.dataclass(frozen=True)
 class Gate:
-    """Whether a new network takes the place of the best one: with at least that share of the points in a match. The
-    exit code is 0 if it does and 1 if not."""
+    """Whether a new network replaces the best one: it needs the share --threshold of the points in a match. The exit
+    code is 0 if it replaces the best one, else 1."""
 
     new: tyro.conf.Positional[str]
-    """The challenger; players as in a match."""
+    """The challenger; players as in `match`."""
     best: tyro.conf.Positional[str]
-    """The one to beat."""
+    """The current best player."""
     games: int | None = None
-    """As in a match, and so on."""
+    """As in `match`; so are the options without help text."""
     threshold: float = 0.55
-    """Share of the points that is asked for (Silver et al. 2017); of more than two players, against whom the challenger
-    has one seat, the share that tells of the same difference."""
+    """Required share of the points (Silver et al. 2017). With more than two players the challenger has one seat and
+    needs the share that means the same Elo difference."""
     num_simulations: int = 32
     opening_plies: int | None = None
     fair: bool = True
@@ -83,7 +82,7 @@ class Gate:
 
 
 def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
-    """The result, and what the sequential test says where one was asked for."""
+    """The result, and the verdict of the gate or of the sequential test, if any."""
     is_gate = isinstance(command, Gate)
     names = (command.new, command.best) if is_gate else (command.a, command.b)
     game = choose_game(command.env, *names)
@@ -119,7 +118,7 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
 
 
 def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
-    """See `Match`."""
+    """The player of a spec, see `Match`."""
     if spec == HUMAN:
         return Guest(HUMAN, person(game, Console(stderr=True, highlight=False)))
     if spec.startswith(gtp_client.SPEC):
@@ -135,7 +134,7 @@ def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyon
 
 
 def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> match.Games:
-    """A match between any two players: in lockstep on the device, or one of them on the host."""
+    """A match between any two players: in lockstep on the device, or on the host if either of them needs it."""
     console, words = Console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
     bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True)
     if isinstance(a, Player) and isinstance(b, Player):
@@ -159,7 +158,7 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
 
 
 def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words: str, **options: Any) -> match.Games:
-    """A match on the device. Where it is stopped, what the games that were over brought is said."""
+    """A match on the device. Ctrl-C prints the score of the finished games."""
     points = np.empty(0)
     with bar:
         task = bar.add_task(words, total=options["games"])
@@ -179,6 +178,6 @@ def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words
 
 
 def tally(points: np.ndarray) -> str:
-    """What the games brought to player A."""
+    """Wins, draws and losses of player A, as text."""
     wins, losses = int((points == 1).sum()), int((points == 0).sum())
     return f"{wins} won, {len(points) - wins - losses} drawn, {losses} lost"

@@ -1,4 +1,4 @@
-"""Ratings of many players from matches between some of them, and tests that stop a match as soon as it is decided."""
+"""Elo ratings from matches between some of many players, and sequential tests that stop a match once it is decided."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-PER_LOGIT = 400 / np.log(10)  # Elo points of one unit of log odds
-PAIR_SCORES = np.arange(5) / 4  # what a pair of games can bring, as a share of its two points
+PER_LOGIT = 400 / np.log(10)  # Elo points per unit of log odds
+PAIR_SCORES = np.arange(5) / 4  # possible scores of a pair of games, as a share of its two points
 
 
 @dataclasses.dataclass(frozen=True)
 class Meeting:
-    """A match between players `a` and `b`, numbers in a list of players."""
+    """A match between players `a` and `b`, indices into a list of players."""
 
     a: int
     b: int
@@ -23,14 +23,15 @@ class Meeting:
 def fit(
     meetings: list[Meeting], count: int, anchor: int, players: int = 2, more: np.ndarray | None = None
 ) -> np.ndarray:
-    """Elo ratings float[count] by maximum likelihood of Bradley and Terry 1952, a draw being half a win of each; player
-    `anchor` has 0. In a game for more `players` a had one seat and b the others, see `match.elo`.
+    """Elo ratings float[count] by maximum likelihood (Bradley and Terry 1952), with a draw as half a win for each
+    player. Player `anchor` has rating 0. In a game for more `players`, a had one seat and b the others, see
+    `match.elo`.
 
-    One more opening is added to every match, so that one won to nothing has a finite rating; in it a's mean score is an
-    even share, or what `more` float[meetings] says.
+    One opening is added to every match, so that a clean sweep still gives a finite rating. Its mean score for a is an
+    even share, or `more` float[meetings].
 
     Raises:
-        ValueError: some player is not linked with the anchor by any chain of matches.
+        ValueError: some player is not linked to the anchor by any chain of matches.
     """
     more = np.full(len(meetings), 1 / players) if more is None else more
     won = players * (np.array([meeting.pairs.sum() for meeting in meetings]) + more)
@@ -56,11 +57,10 @@ def fit(
 
 
 def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """When the networks of a run came to be rated above each baseline, in minutes and games, between two networks by a
-    straight line; `at_most` where already the first of them is above it, None where the last is still below.
+    """When the networks of a run overtook each baseline, in minutes and games, interpolated linearly between networks.
+    `at_most` is set if the first network is already above the baseline. The times are None if the last is still below.
 
-    `rows` as `evaluate.py ladder --json` gives them, the networks by age.
-    """
+    `rows` are those of `evaluate.py ladder --json`, with the networks ordered by age."""
     networks = [row for row in rows if "games" in row]
     found = []
     for row in rows:
@@ -81,11 +81,10 @@ def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def bootstrap(
     meetings: list[Meeting], count: int, anchor: int, players: int = 2, resamples: int = 300
 ) -> tuple[np.ndarray, np.ndarray]:
-    """95 % intervals of `fit`, (low, high) float[count] each, from openings drawn again with replacement.
+    """95% intervals of `fit`, (low, high) float[count] each, from openings resampled with replacement.
 
-    The opening that `fit` adds is drawn too, its score being anything between 0 and 1, an even share on average (beta):
-    where all games of a match ended alike nothing else would keep the interval open.
-    """
+    The opening that `fit` adds is drawn too, with a beta-distributed score from 0 to 1 whose mean is an even share.
+    Without it, matches whose games all ended alike would have intervals of no width."""
     rng = np.random.default_rng(0)
     again = lambda m: dataclasses.replace(m, pairs=rng.choice(m.pairs, len(m.pairs)))
     more = lambda: rng.beta(1, players - 1, len(meetings))
@@ -99,12 +98,11 @@ def expected_score(elo: float) -> float:
 
 
 def log_likelihood_ratio(pairs: np.ndarray, elo0: float, elo1: float) -> float:
-    """Of `elo1` against `elo0` as the true difference, given the scores of pairs.
+    """Log-likelihood ratio of `elo1` against `elo0` as the true difference, given the scores of pairs.
 
-    Generalised likelihood ratio over the five results of a pair: under either hypothesis their shares are those that
-    fit the counts best among all with the mean that it claims (Van den Bergh, "The generalized maximum likelihood ratio
-    for the expectation value of a distribution"). A prior of a thousandth of a pair each keeps all shares positive.
-    """
+    This is the generalised ratio over the five results of a pair. Under either hypothesis their shares fit the counts
+    best among all with the claimed mean. A prior of a thousandth of a pair per result keeps all shares positive.
+    Source: Van den Bergh, "The generalized maximum likelihood ratio for the expectation value of a distribution"."""
     counts = np.array([np.isclose(pairs, score).sum() for score in PAIR_SCORES]) + 1e-3
     shares = counts / counts.sum()
     fitted = [_with_mean(shares, expected_score(elo)) for elo in (elo0, elo1)]
@@ -112,9 +110,9 @@ def log_likelihood_ratio(pairs: np.ndarray, elo0: float, elo1: float) -> float:
 
 
 def _with_mean(shares: np.ndarray, mean: float) -> np.ndarray:
-    """The shares with that mean under which `shares` are most likely: shares / (1 + x (score - mean)) for one x."""
+    """The shares with this mean under which `shares` are most likely: shares / (1 + x (score - mean)) for one x."""
     away = PAIR_SCORES - mean
-    low, high = -1 / away.max() + 1e-12, -1 / away.min() - 1e-12  # where all are positive
+    low, high = -1 / away.max() + 1e-12, -1 / away.min() - 1e-12  # bounds between which all shares are positive
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if (shares * away / (1 + middle * away)).sum() > 0 else (low, middle)
@@ -122,8 +120,8 @@ def _with_mean(shares: np.ndarray, mean: float) -> np.ndarray:
 
 
 def decided(pairs: np.ndarray, elo0: float, elo1: float, error: float = 0.05) -> str | None:
-    """`stronger` or `not stronger` once the sequential probability ratio test (Wald 1945) of `elo1` against `elo0` with
-    that rate of either error has ended, else None."""
+    """`stronger` or `not stronger` once the sequential probability ratio test (Wald 1945) of `elo1` against `elo0` has
+    ended, else None. `error` is the rate of either error."""
     bound = np.log((1 - error) / error)
     ratio = log_likelihood_ratio(pairs, elo0, elo1)
     return "stronger" if ratio > bound else "not stronger" if ratio < -bound else None

@@ -1,8 +1,7 @@
-"""Ladders: who meets whom among the networks of a run and baselines, and the matches that are known already.
+"""Ladders: the matches between the networks of a run and baselines, and the record of finished matches.
 
-A match is remembered in the folder of the run under its players and options. So a ladder that was stopped goes on where
-it was, and one with further networks or baselines plays only what is new. Only a change of the engine itself goes
-unnoticed.
+A match is stored in the folder of the run, under its players and options. A stopped ladder therefore resumes, and a
+ladder with more networks or baselines plays only the new matches. Only a change of the engine itself goes unnoticed.
 """
 
 from __future__ import annotations
@@ -28,17 +27,17 @@ from agents.storage import weights as models
 from envs import saved
 
 FILE = "matches.jsonl"
-LADDER = "ladder.json"  # what `evaluate.py ladder` leaves in the folder of a run
+LADDER = "ladder.json"  # result of `evaluate.py ladder`, in the folder of a run
 
 
 def spread(found: list[Path], most: int) -> list[Path]:
-    """That many of the list, or all where there are fewer; evenly, with the last one."""
+    """At most `most` items of the list, evenly spread and including the last."""
     places = np.linspace(len(found) - 1, 0, min(most, len(found))).round().astype(int)
     return [found[i] for i in sorted(places)]
 
 
 def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
-    """Who meets whom; baselines are numbered first, then networks by age."""
+    """The pairs that play each other; baselines are numbered first, then networks by age."""
     first, last = baselines, baselines + networks - 1
     by_age = [(i, i - back) for i in range(first, last + 1) for back in (1, 2) if i - back >= first]
     between = [(i + 1, i) for i in range(baselines - 1)]
@@ -46,7 +45,7 @@ def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
 
 
 def identity(spec: str, player: Player) -> str:
-    """The player's name, with what is in a network's file in place of where it lies."""
+    """The player's name, with the path of its network replaced by a digest of the file."""
     folder = models.locate(Path(inner(spec).partition("@")[0]))
     if not folder.exists():
         return player.name
@@ -55,15 +54,15 @@ def identity(spec: str, player: Player) -> str:
 
 
 def seed_of(seed: int, a: str, b: str) -> int:
-    """Another one for each two identities: `elo.bootstrap` takes the openings of matches as independent."""
+    """A different seed for each pair of identities: `elo.bootstrap` treats the openings of matches as independent."""
     return int.from_bytes(hashlib.blake2s(f"{seed} {a} {b}".encode(), digest_size=4).digest()) >> 1
 
 
 class Matches:
-    """The matches of a run that ended, in a file of one JSON line each: what was played, and `pairs`, the evidence."""
+    """The finished matches of a run, in a file of one JSON line each: the match, and `pairs`, the evidence."""
 
     def __init__(self, path: Path):
-        """Raises ValueError if there is a file that is something else."""
+        """Raises ValueError if the file exists and is something else."""
         self.path = path
         self.known: dict[str, list[float]] = {}
         try:
@@ -75,7 +74,7 @@ class Matches:
             raise ValueError(f"{path} is not a file of matches; move it away to play them anew") from error
 
     def find(self, match: dict[str, Any]) -> np.ndarray | None:
-        """What this match brought, float[openings], if it was played."""
+        """The scores of this match, float[openings], if it was played."""
         pairs = self.known.get(_key(match))
         return None if pairs is None else np.array(pairs)
 
@@ -91,22 +90,23 @@ def _key(match: dict[str, Any]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Ladder:
-    """Ratings of the networks of a run and of baselines, who play in lockstep: each network meets the two before it,
-    the baselines meet the first, the middle and the last of them. The first baseline has rating 0. Matches that ended
-    are kept in RUN/matches.jsonl: the same command goes on after a stop, and another plays only what is new. Move that
+    """Ratings of the networks of a run and of baselines, from matches in lockstep. Each network plays the two before
+    it; the baselines play the first, the middle and the last network. The first baseline has rating 0. Finished matches
+    are kept in RUN/matches.jsonl: the same command resumes after a stop, and another plays only new matches. Move that
     file away to play all of them again, as after a change of the engine."""
 
     run: tyro.conf.Positional[Path]
     """Folder of a run."""
     baselines: tuple[str, ...] | None = None
-    """Players beside the networks; the first one is the anchor. By default random, minimax:2, which is for two players
-    only, and uct:100."""
+    """Players in addition to the networks; the first is the anchor. By default random, minimax:2 (two-player games
+    only) and uct:100."""
     games: int | None = None
-    """Games of every match; by default 100, or the multiple of the players below."""
+    """Games of every match; by default 100, or the next lower multiple of the number of players."""
     networks: int = 12
-    """Networks at most, spread evenly over the run, the last one among them."""
+    """Maximum number of networks, spread evenly over the run and including the last."""
     solved: Path | None = None
-    """Also how often each network keeps the value of the solved positions in this file, alone and with its search."""
+    """Also measure how often each network keeps the value of the solved positions in this file, alone and with its
+    search."""
     num_simulations: int = 32
     opening_plies: int | None = None
     fair: bool = True
@@ -114,14 +114,14 @@ class Ladder:
     json: bool = False
     """Print the result as one JSON line."""
     plot: Path | None = None
-    """Draw the ratings over games and minutes into this file (.png or .svg), with --solved the share of values kept
-    besides; needs matplotlib."""
+    """Plot the ratings over games and minutes to this file (.png or .svg), with --solved also the share of values kept;
+    needs matplotlib."""
 
 
 def run_ladder(command: Ladder) -> None:
     networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
     if not networks:
-        checkpoint.find(command.run, "networks")  # says what is wrong
+        checkpoint.find(command.run, "networks")  # raises the specific error
     game = choose_game(None, str(networks[-1]))
     baselines = usual_baselines(game) if command.baselines is None else command.baselines
     if not baselines or command.networks < 1:
@@ -163,7 +163,7 @@ def run_ladder(command: Ladder) -> None:
 def meet(
     game: envs.Game, command: Ladder, players: list[tuple[str, Player]], wanted: list[tuple[int, int]], options: Any
 ) -> list[elo.Meeting]:
-    """Plays the matches of a ladder that are not known yet. One that is stopped loses the match under way, no more."""
+    """Plays the matches of a ladder that are not known yet. A stop loses only the match in progress."""
     names = [identity(spec, player) for spec, player in players]
     known, meetings = Matches(command.run / FILE), []
     matches = [{"game": game.name, "a": names[a], "b": names[b]} | options for a, b in wanted]
@@ -192,14 +192,14 @@ def meet(
 
 
 def kept(player: Player, positions: solved_positions.Solved) -> tuple[float, list[float]]:
-    """Share of the positions whose value the player's moves keep, and its 95 % interval."""
+    """Share of the positions whose value the player's moves keep, and its 95% interval."""
     moves = solved_positions.choose(player, positions)
     hits = int(positions.right[np.arange(len(moves)), moves].sum())
     return round(hits / len(moves), 4), np.round(solved_positions.wilson(hits, len(moves)), 4).tolist()
 
 
 def games_of(spec: str) -> dict[str, float]:
-    """How much a network has played and how long it was trained."""
+    """Self-play games and training minutes of a network; empty for other players."""
     if game_of(spec) is None:
         return {}
     about = models.about(models.find(Path(spec)))

@@ -1,4 +1,4 @@
-"""The commands `solved` and `prove` of evaluate.py: solved positions, and proofs of one position."""
+"""The commands `solved` and `prove` of evaluate.py: accuracy on solved positions, and the proof of one position."""
 
 from __future__ import annotations
 
@@ -25,43 +25,42 @@ from envs import saved
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """How often a player keeps the value of solved positions, in all and by phase of the game; a network that searches
-    also alone, and without proofs."""
+    """How often a player keeps the value of solved positions, in total and by phase of the game. A network that
+    searches is also measured alone and without proofs."""
 
     player: tyro.conf.Positional[str]
-    """As in a match, but for people, other programs and searches by the clock."""
+    """As in `match`, except people, other programs and searches by the clock."""
     file: tyro.conf.Positional[Path]
-    """JSON lines of records with a list `winning` or `optimal` of the right moves, such as
+    """JSON lines of records that list the right moves in `winning` or `optimal`, such as
     tests/golden/foq_solved.jsonl.gz."""
     num_simulations: int = 32
     """Simulations of a network without @N."""
     env: str | None = None
     """Game; by default that of the network, or foq."""
     seed: int = 0
-    """All chance in the player follows from it."""
+    """Seed of all randomness in the player."""
     json: bool = False
     """Print the result as one JSON line."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Prove:
-    """Who wins a position with best play, proved by a search to the ends of the game. Ctrl-C tells what is known."""
+    """Who wins a position with best play, by a search to the ends of the game. Ctrl-C prints what is known so far."""
 
     env: tyro.conf.Positional[str]
     """Game, such as foq:rows=6,cols=6."""
     position: Path | None = None
-    """File with a position or a game, as pages and `play.py` save them; by default the start."""
+    """File with a position or a game, as saved by the page or by `play.py`; by default the start."""
     moves: str = ""
     """Moves from there, by name: "d5 f4"."""
     network: str | None = None
-    """Folder of a network of exactly this game that says where to look first: fewer positions, each of which takes
-    longer."""
+    """Folder of a network of exactly this game that guides the search: fewer positions, each of which takes longer."""
     all_moves: bool = False
-    """Also what every single move is worth, not only one that keeps the value."""
+    """Also find the value of every move, not only of one that keeps the value."""
     minutes: float = 10.0
-    """Time at most."""
+    """Maximum time."""
     positions: int = 2_000_000
-    """Positions remembered at most for each question; a million of Flight of Queen takes about half a GB."""
+    """Maximum number of positions in memory for each question; a million of Flight of Queen takes about half a GB."""
     json: bool = False
     """Print the result as one JSON line."""
 
@@ -95,7 +94,8 @@ def run_solved(command: Solved) -> None:
 
 
 def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
-    """The player first; of a network that searches also the network alone and, if it proves, its search without."""
+    """The player first; for a network that searches also the network alone and, if it proves, its search without
+    proofs."""
     n = command.num_simulations
     players = {"player": make_player(command.player, game, n)}
     network = inner(command.player)
@@ -107,7 +107,7 @@ def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
 
 
 def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
-    """What a network thinks of positions, with its weights; None without one."""
+    """Evaluation function and weights of a network; (None, None) without one."""
     if folder is None:
         return None, None
     trained = models.load_network(folder, game)

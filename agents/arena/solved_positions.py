@@ -1,4 +1,4 @@
-"""Solved positions: how often a player's move keeps the value of the game, in all and by phase."""
+"""Solved positions: how often a player's move keeps the value of the game, in total and by phase."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import numpy as np
 from agents.players.players import Player
 from envs.game import Game
 
-ANSWERS = ("winning", "optimal")  # fields that list the moves which keep the value
-BESIDE = {*ANSWERS, "legal", "terminal", "value", "scores", "ply", "best_score_moves"}  # no part of the position
-CHUNK = 256  # positions looked at in one call
+ANSWERS = ("winning", "optimal")  # fields with the moves that keep the value
+BESIDE = {*ANSWERS, "legal", "terminal", "value", "scores", "ply", "best_score_moves"}  # not part of the position
+CHUNK = 256  # positions of one call
 
 
 @dataclasses.dataclass(frozen=True)
 class Solved:
-    """Positions with something to choose, M of them."""
+    """M positions that offer a choice."""
 
     states: Any  # [M, ...]
     legal: np.ndarray  # bool[M, A]
@@ -37,17 +37,17 @@ class Score:
     positions: int
     kept: int
     share: float
-    interval: tuple[float, float]  # of the share, 95 %
+    interval: tuple[float, float]  # of the share, 95%
 
 
 def read(path: Path, game: Game) -> Solved:
     """Positions of `game` in a file of JSON lines, gzip-compressed or not.
 
-    A line is a record of the game and lists in `winning` or `optimal` the moves that keep its value; fields of other
-    answers are ignored, as are finished positions and lines whose `variant` names another game.
+    A line is a record of the game with the moves that keep its value in `winning` or `optimal`. Fields of other
+    answers, finished positions, and lines whose `variant` names another game are ignored.
 
     Raises:
-        ValueError: a line is no such record or lists a move that is not legal, or no position is of this game.
+        ValueError: a line is not such a record or lists an illegal move, or no position is of this game.
         OSError: the file cannot be read.
     """
     raw = path.read_bytes()
@@ -85,8 +85,8 @@ def read(path: Path, game: Game) -> Solved:
 
 
 def phase(record: dict[str, Any]) -> str:
-    """Where in the game a position stands, as far as its record tells: free squares of a board that is ripped, moves
-    made, or empty cells."""
+    """Phase of the game, as far as the record shows it: free squares of a board that is ripped, moves made, or empty
+    cells."""
     if "ripped" in record:
         low = (record["rows"] * record["cols"] - len(record["ripped"])) // 10 * 10
         return f"{low:02d} to {low + 9} free"
@@ -109,13 +109,13 @@ def choose(player: Player, solved: Solved, seed: int = 0) -> np.ndarray:
 
 
 def scores(kept: np.ndarray, phases: np.ndarray) -> tuple[Score, dict[str, Score]]:
-    """In all and by phase; `kept` bool[M]."""
+    """In total and by phase; `kept` is bool[M]."""
     one = lambda part: Score(len(part), int(part.sum()), float(part.mean()), wilson(int(part.sum()), len(part)))
     return one(kept), {str(name): one(kept[phases == name]) for name in np.unique(phases)}
 
 
 def wilson(hits: int, count: int) -> tuple[float, float]:
-    """95 % interval of a share (Wilson 1927)."""
+    """95% interval of a share (Wilson 1927)."""
     z, share = 1.959964, hits / count
     centre = share + z**2 / (2 * count)
     spread = z * np.sqrt(share * (1 - share) / count + z**2 / (4 * count**2))

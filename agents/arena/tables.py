@@ -16,7 +16,7 @@ from agents.arena.solved_positions import Score
 
 
 def show(made: Table) -> None:
-    """On standard output; a pipe gets wide lines."""
+    """Prints to standard output; a pipe gets wide lines."""
     Console(width=None if sys.stdout.isatty() else 160).print(made)
 
 
@@ -58,7 +58,8 @@ def elo_text(r: Result) -> str:
 def solved_table(
     game: str, found: dict[str, tuple[str, Score, dict[str, Score]]], phases: np.ndarray, by_chance: np.ndarray
 ) -> Table:
-    """`found` has the player's name, its score in all and by phase; `by_chance` float[M] the share of right moves."""
+    """`found` has the player's name and its scores in total and by phase; `by_chance` float[M], the share of right
+    moves."""
     out = Table(title=f"{game}: value kept, 95 % intervals", box=box.SIMPLE, pad_edge=False)
     for name in ("phase", "positions", "any legal", *(name.replace("_", " ") for name in found)):
         out.add_column(name, justify="left" if name == "phase" else "right", no_wrap=name != "phase")
@@ -75,7 +76,7 @@ def solved_table(
 
 
 def verdict_table(mover: str, value: float | None, moves: dict[str, float | None]) -> Table:
-    """What the mover reaches with best play, in all and after each move by name; what is not known stands last."""
+    """The mover's result with best play, in total and by the names of the moves; unknown results come last."""
     word = {1.0: "wins", 0.0: "draws", -1.0: "loses", None: "not found out"}
     title = "not found out who wins" if value is None else f"{mover} to move {word[value]}"
     out = Table(title=title, box=box.SIMPLE, pad_edge=False, show_header=False)
@@ -87,7 +88,7 @@ def verdict_table(mover: str, value: float | None, moves: dict[str, float | None
 
 
 def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
-    """The best first; rows as `evaluate.py ladder --json` gives them."""
+    """The best first; `rows` are those of `evaluate.py ladder --json`."""
     out = Table(title=f"{game}: ratings, 95 % intervals", box=box.SIMPLE, pad_edge=False)
     for name in ("player", "Elo", "interval", "games", "minutes"):
         out.add_column(name, justify="left" if name == "player" else "right", no_wrap=name != "player")
@@ -99,7 +100,7 @@ def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
 
 
 def passing_lines(passed: list[dict[str, Any]]) -> list[str]:
-    """When the networks came to be better than each baseline, see `elo.passed`."""
+    """When the networks overtook each baseline, see `elo.passed`."""
     said = []
     for row in passed:
         if row["minutes"] is None:
@@ -111,8 +112,8 @@ def passing_lines(passed: list[dict[str, Any]]) -> list[str]:
 
 
 def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
-    """Ratings of the networks over the games that they learnt from, the baselines as lines; where it was measured, also
-    the share of solved positions whose value they keep."""
+    """Ratings of the networks over their games of self-play, with the baselines as lines. If measured, also the share
+    of solved positions whose value they keep."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -142,7 +143,7 @@ def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def draw_ladder(axes: Any, rows: list[dict[str, Any]]) -> None:
-    """The same on the axes of a figure."""
+    """The ratings of `plot_ladder`, on the axes of a figure."""
     networks = [row for row in rows if "games" in row]
     middle = [row["elo"] for row in networks]
     reach = [

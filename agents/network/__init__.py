@@ -1,3 +1,3 @@
-"""Policy and value networks, and what they say of positions. A network can begin with the weights of a smaller one, or
-of one for another board.
+"""Policy and value networks, and their evaluation of positions. A network can start from the weights of a smaller
+network, or of a network for another board size.
 """

@@ -1,6 +1,6 @@
-"""Convolutions of boards with kernels of 3 x 3, written out for CPUs, where XLA leaves much undone.
+"""3 x 3 convolutions of boards, with a hand-written version for CPUs, where XLA's own is slow.
 
-Elsewhere they are XLA's own, whose libraries know the same devices.
+Other devices use XLA's convolution.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ import jax.numpy as jnp
 from envs.game import Array
 
 AXES = "NHWC", "HWIO", "NHWC"
-KERNEL_ROWS = 128  # rows that a kernel's gradient is formed of at a time: beyond, they do not fit the caches of a CPU
-ENOUGH = 32  # channels from which on fewer products are worth their sums (docs/measurements.md)
-BOARDS = 8  # from which on they are worth those of the kernel
+KERNEL_ROWS = 128  # rows per chunk of a kernel's gradient: more would not fit a CPU's caches
+ENOUGH = 32  # channels from which fewer products outweigh the extra sums (docs/measurements.md)
+BOARDS = 8  # batch size from which fewer products outweigh the sums of the kernel
 POINTS = [Fraction(p) for p in ("0", "1", "-1", "2", "-2", "1/2")]
 
 
 @jax.custom_vjp
 def convolve(x: Array, kernel: Array) -> Array:
-    """Convolution of [B, R, C, I] with a kernel [3, 3, I, O], the board padded with zeros.
+    """Convolution of [B, R, C, I] with a kernel [3, 3, I, O]; the board is padded with zeros.
 
-    On CPUs it takes fewer products (`with_fewer_products`), which changes results by a few millionths. Its gradient is
-    written out too: inside a loop XLA's CPU compiler falls back to plain loops for the derivative that JAX forms, which
-    makes a scan over updates about fifty times slower than one update.
+    On CPUs it takes fewer products (`with_fewer_products`), which changes results by a few millionths. The gradient is
+    hand-written too: inside a loop, XLA's CPU compiler runs JAX's derivative as plain loops. A scan over updates would
+    take about fifty times as long per update.
     """
     return jax.lax.platform_dependent(x, kernel, cpu=quickest, default=as_it_is)
 
@@ -38,13 +38,13 @@ def as_it_is(x: Array, kernel: Array) -> Array:
 
 
 def quickest(x: Array, kernel: Array) -> Array:
-    """The form that a CPU computes sooner."""
+    """The faster form on a CPU."""
     tiles = worth(x, kernel)
     return with_fewer_products(x, kernel, *tiles) if tiles else as_it_is(x, kernel)
 
 
 def worth(x: Array, kernel: Array) -> tuple[int, int] | None:
-    """The axis of the board and the length of tiles along it with the fewest products, where they are worth it."""
+    """The board axis and tile length with the fewest products; None if tiling does not pay."""
     if len(x) < BOARDS or min(kernel.shape[2:]) < ENOUGH or x.dtype != jnp.float32:
         return None
     products, axis, tile = min((-(-x.shape[a] // m) * (m + 2) / x.shape[a], a, m) for a in (1, 2) for m in (2, 3, 4, 5))
@@ -52,7 +52,7 @@ def worth(x: Array, kernel: Array) -> tuple[int, int] | None:
 
 
 class Transforms(NamedTuple):
-    """Matrices of `tile` sums of three products by tile + 2 products, rows as tuples of numbers."""
+    """Matrices that form `tile` sums of three products from tile + 2 products; rows are tuples of numbers."""
 
     board: tuple  # [tile + 2][tile + 2]
     kernel: tuple  # [tile + 2][3]
@@ -61,8 +61,9 @@ class Transforms(NamedTuple):
 
 @functools.cache
 def transforms(tile: int) -> Transforms:
-    """By the values of polynomials at tile + 1 points and at infinity (Toom and Cook; Winograd 1980, "Arithmetic
-    complexity of computations"; Lavin and Gray 2016, "Fast algorithms for convolutional neural networks")."""
+    """Transforms from the values of polynomials at tile + 1 points and at infinity. Toom and Cook; Winograd 1980,
+    "Arithmetic complexity of computations"; Lavin and Gray 2016, "Fast algorithms for convolutional neural
+    networks"."""
     points = POINTS[: tile + 1]
     board = [[*with_roots([p for p in points if p != own]), Fraction(0)] for own in points] + [with_roots(points)]
     apart = [math.prod(own - p for p in points if p != own) for own in points]
@@ -73,7 +74,7 @@ def transforms(tile: int) -> Transforms:
 
 
 def with_roots(roots: list[Fraction]) -> list[Fraction]:
-    """Coefficients, from the constant on, of the product of all x - root."""
+    """Coefficients of the product of all (x - root), constant first."""
     coefficients = [Fraction(1)]
     for root in roots:
         shifted, scaled = [Fraction(0), *coefficients], [*(root * c for c in coefficients), Fraction(0)]
@@ -82,13 +83,13 @@ def with_roots(roots: list[Fraction]) -> list[Fraction]:
 
 
 def combined(rows: tuple, parts: list[Array]) -> list[Array]:
-    """For each row of a matrix the sum of the parts times its numbers."""
+    """The matrix `rows` times the vector of arrays `parts`."""
     scaled = lambda row: [number * part for number, part in zip(row, parts, strict=True) if number]
     return [functools.reduce(jnp.add, scaled(row)) for row in rows]
 
 
 def tiled(x: Array, axis: int, tile: int) -> list[Array]:
-    """What the products of all tiles take from the boards, tile + 2 arrays with an entry for each tile on the axis."""
+    """Transformed boards of all tiles: tile + 2 arrays with one entry per tile along the axis."""
     tiles = -(-x.shape[axis] // tile)
     x = jnp.pad(x, [(1, tiles * tile + 1 - x.shape[axis]) if a == axis else (0, 0) for a in range(4)])
     of = lambda i: jax.lax.slice_in_dim(x, i, i + tile * (tiles - 1) + 1, tile, axis)
@@ -96,7 +97,7 @@ def tiled(x: Array, axis: int, tile: int) -> list[Array]:
 
 
 def with_fewer_products(x: Array, kernel: Array, axis: int, tile: int) -> Array:
-    """The same along one axis of the board (1 or 2) in tiles: of each, tile + 2 products give `tile` sums of three."""
+    """The same convolution in tiles along one board axis (1 or 2), with tile + 2 products for `tile` sums of three."""
     kernels = combined(transforms(tile).kernel, jnp.split(kernel, 3, axis=axis - 1))
     convolved = functools.partial(jax.lax.conv_general_dilated, window_strides=(1, 1), dimension_numbers=AXES)
     around = across(axis)
@@ -107,14 +108,14 @@ def with_fewer_products(x: Array, kernel: Array, axis: int, tile: int) -> Array:
 
 
 def across(axis: int) -> list[tuple[int, int]]:
-    """Zeros around the board along the other axis alone."""
+    """Padding along the other board axis only."""
     return [(0, 0) if a == axis else (1, 1) for a in (1, 2)]
 
 
 def of_kernel(x: Array, g: Array, around: list[tuple[int, int]]) -> Array:
-    """The kernel's gradient: a convolution of the boards of a channel, with the batch for channels and `g` for kernel.
+    """The kernel's gradient: a convolution of each channel's boards, with `g` as kernel and the batch as channels.
 
-    The barrier keeps both transposed, the only order of axes that XLA's CPU compiler convolves quickly.
+    The barrier keeps both arrays transposed: XLA's CPU compiler convolves only this axis order quickly.
     """
     boards, window = jax.lax.optimization_barrier((x.transpose(3, 1, 2, 0), g.transpose(1, 2, 0, 3)))
     gradient = jax.lax.conv_general_dilated(boards, window, (1, 1), around, dimension_numbers=AXES)
@@ -122,7 +123,7 @@ def of_kernel(x: Array, g: Array, around: list[tuple[int, int]]) -> Array:
 
 
 def of_kernel_with_fewer_products(x: Array, g: Array, axis: int, tile: int) -> Array:
-    """The same by the products of `with_fewer_products`, each matrix turned around."""
+    """The same gradient with the products of `with_fewer_products`: every matrix is transposed."""
     turned = lambda rows: tuple(zip(*rows, strict=True))
     short = -x.shape[axis] % tile
     g = jnp.pad(g, [(0, short) if a == axis else (0, 0) for a in range(4)])

@@ -1,4 +1,4 @@
-"""A network's opinion of positions, in absolute action codes and by player, as it stands or through symmetries."""
+"""Evaluates positions with a network, directly or through symmetries, in absolute action codes and for each player."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Evaluate = Callable[[Any, Array, Any], tuple[Array, Array]]
 def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
     """(weights, key, states) -> masked logits float32[B, A] in absolute codes, values float32[B, n] for every player.
 
-    `symmetry` is that of `Config.leaf_symmetry`; only `random` looks at the key.
+    `symmetry` takes the values of `Config.leaf_symmetry`; only `random` uses the key.
     """
     look = {"none": _as_it_stands, "random": _through_a_random_one, "average": _through_all}[symmetry]
     if len(game.symmetries) < 2:
@@ -41,7 +41,7 @@ def _as_it_stands(game: Game, net: Network, weights, key, planes):
 
 
 def _through_a_random_one(game: Game, net: Network, weights, key, planes):
-    """Each position turned by a symmetry of its own, and the logits turned back."""
+    """Transforms each position by its own random symmetry and maps the logits back."""
     pick = lambda key, shape: jax.random.randint(key, shape, 0, len(game.symmetries))
     which = keys.draw(pick, key, (len(planes),))
     turned = planes
@@ -53,7 +53,7 @@ def _through_a_random_one(game: Game, net: Network, weights, key, planes):
 
 
 def _through_all(game: Game, net: Network, weights, key, planes):
-    """The mean over all symmetries of log probabilities and of values."""
+    """Averages logits and values over all symmetries."""
     turned = jnp.concatenate([jax.vmap(symmetry.planes)(planes) for symmetry in game.symmetries])
     logits, value = net.apply(weights, turned)
     logits = logits.reshape(len(game.symmetries), -1, game.num_actions)
@@ -62,8 +62,8 @@ def _through_all(game: Game, net: Network, weights, key, planes):
 
 
 def by_player(value: Array, player: Array, num_players: int) -> Array:
-    """float32[B, n], a network's values by player: of two, `value` [B] is the mover's, else [B, n] go by seat from the
-    mover on."""
+    """A network's values by player, float32[B, n]. For two players `value` [B] is the mover's. Otherwise `value` [B, n]
+    is in seat order, starting with the mover."""
     players = jnp.arange(num_players)
     if num_players == 2:
         return jnp.where(players == player[:, None], value[:, None], -value[:, None])

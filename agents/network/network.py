@@ -1,11 +1,12 @@
 """Policy and value networks: residual convolutions or strips for boards, a perceptron for tiny games.
 
-Normalisation was chosen by measurement (`benchmarks/networks.py`, table in docs/measurements.md): within the same
+Normalisation was chosen by measurement (`benchmarks/networks.py`, table in docs/measurements.md). Within the same
 processor time a residual network learns Flight of Queen best with batch normalisation, then with layer normalisation,
-and clearly worse with neither. Batch normalisation is also free when playing, where it is a scale and a shift. Its
-price is a difference between learning and playing: running statistics lag behind the weights, so they move quickly
-(momentum 0.95) and are averaged together with the weights that play. Where lanes or batches are small, take `layer`.
-Statistics are those of the whole batch, however many devices share it, so what is learnt does not depend on them.
+and clearly worse with neither. In play, batch normalisation is only a scale and a shift, so it costs nothing.
+
+Its price is a difference between training and play, because running statistics lag behind the weights. Therefore the
+statistics move quickly (momentum 0.95) and are averaged together with the weights that play. Use `layer` for few lanes
+or small batches. Batch statistics cover the whole batch, so learning does not depend on the number of devices.
 """
 
 from __future__ import annotations
@@ -25,30 +26,30 @@ from envs.game import Array, Game
 
 
 class Heads(NamedTuple):
-    """Outputs of a network that learns."""
+    """Outputs of a network in training."""
 
     policy: Array  # logits float32[B, A] in the mover's frame
-    value: Array  # float32[B], or with more than two players [B, n]
+    value: Array  # float32[B]; [B, n] with more than two players
     future: Array | None
-    """Logits float32[B, A, n + 1] of which player makes each move next, or owns its cell in the end, by seat from the
-    mover on, the last for nobody; with `future_weight`."""
+    """Logits float32[B, A, n + 1] of the player who makes each move next, or who owns its cell at the end. Classes are
+    in seat order from the mover; the last is nobody. Only with `future_weight`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Network:
-    """A network as two pure functions. Weights are a pytree {"params", perhaps "batch_stats"}."""
+    """A network as three pure functions. Weights are a pytree with "params" and sometimes "batch_stats"."""
 
     init: Callable[[Array], Any]  # key -> weights
     apply: Callable[[Any, Array], tuple[Array, Array]]
-    """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover, or
-    with more than two players float32[B, n] by seat from the mover on."""
+    """(weights, float32[B, R, C, P]) -> logits float32[B, A] in the mover's frame, value float32[B] for the mover.
+    With more than two players the value is float32[B, n] in seat order from the mover."""
     train: Callable[..., tuple[Heads, Any]]
-    """(weights, planes, axis, counted=None) -> the same for learning, with the heads of auxiliary losses. Also gives
-    the weights with new running statistics, where the network has some. The batch is divided evenly over the devices of
-    `axis`, or whole where that is None; `counted` bool[B] are the rows whose statistics count, None for all."""
+    """(weights, planes, axis, counted=None) -> (heads for training, weights with new running statistics, if any).
+    The batch is divided evenly over the devices of `axis`; with None it is whole. Only the rows `counted` bool[B] enter
+    the statistics; None means all rows."""
 
 
-ROWS = 64  # that a CPU takes through all layers at a time: beyond, what lies between them does not fit its caches
+ROWS = 64  # per chunk on a CPU: the activations of more rows do not fit its caches
 
 
 class Conv(nn.Module):
@@ -65,8 +66,8 @@ class Conv(nn.Module):
 
 
 class Norm(nn.Module):
-    """Normalisation of the given kind; `none` is a learnt scale and shift per channel. With `train` statistics are
-    those of the `counted` rows of the batch, over the devices of `axis` if there is one."""
+    """Normalisation of the given kind; `none` is a learned scale and shift per channel. With `train`, statistics come
+    from the `counted` rows of the batch, over the devices of `axis` if it is given."""
 
     kind: str
     train: bool
@@ -95,10 +96,10 @@ def highest(x: Array) -> Array:
 
 @highest.defjvp
 def highest_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """The mean over all cells that are as high but for rounding.
+    """The mean tangent of all cells that equal the maximum up to rounding.
 
-    JAX asks which cells are equal to the maximum. Compilers may form `x` anew for that and round it in another way
-    (bfloat16, fused multiply and add); then there is none, and it divides by zero.
+    JAX tests which cells equal the maximum. A compiler may recompute `x` for this test and round it differently
+    (bfloat16, fused multiply-add). Then no cell equals the maximum, and JAX divides by zero.
     """
     (x,), (change,) = primals, tangents
     y = highest(x)
@@ -112,21 +113,21 @@ def pooled(x: Array) -> Array:
     return jnp.concatenate([x.mean((1, 2)), highest(x)], axis=-1)
 
 
-SLIDING = 4  # channels for each of the eight directions of `Slides`
-VALUE_CHANNELS = 4  # of every cell, for the value: the only layer that tells cells apart by where they are
+SLIDING = 4  # channels for each of the eight directions in `Slides`
+VALUE_CHANNELS = 4  # per cell, for the value: the only layer whose weights depend on the cell
 
 
 def beside(x: Array, columns: int) -> Array:
-    """[B, C, F] moved so many columns to the right, to the left where negative, with zeros behind."""
+    """Shifts [B, C, F] right by `columns`, or left if negative; vacated cells are zero."""
     right, left = max(columns, 0), max(-columns, 0)
     return jnp.pad(x, ((0, 0), (right, left), (0, 0)))[:, left : left + x.shape[1]]
 
 
 def down(x: Array, gate: Array, sideways: tuple[int, ...]) -> Array:
-    """What comes down the board to every cell, [B, R, C, F] like `x`, what the cells send.
+    """Signals `y` that arrive at every cell from above, [B, R, C, F], if the cells send `x` of the same shape.
 
-    `y[r + 1, c + s] = x[r, c] + gate[r, c] * y[r, c]`, an equal share of the channels for each step to the side `s`;
-    `gate` [B, R, C, 1] is how much of what comes to a cell it lets pass.
+    `y[r + 1, c + s] = x[r, c] + gate[r, c] * y[r, c]`. Each sideways step `s` gets an equal share of the channels.
+    `gate` [B, R, C, 1] is the share of arriving signals that a cell passes on.
     """
     coming, rows = jnp.zeros_like(x[:, 0]), []
     for row in range(x.shape[1]):
@@ -137,10 +138,10 @@ def down(x: Array, gate: Array, sideways: tuple[int, ...]) -> Array:
 
 
 def along_lines(x: Array, gate: Array) -> Array:
-    """What comes to every cell along its row, column and diagonals, [B, R, C, 8 k] like `x`, what the cells send.
+    """Signals that arrive at every cell along rows, columns and diagonals, [B, R, C, 8 k], if the cells send `x`.
 
-    Channels are k for each direction: three down, three up, right and left. `gate` [B, R, C, 1] is how much of what
-    comes to a cell it lets pass; the cell itself hears all of it, as a piece may stop where it cannot go on.
+    Each direction has k channels: three down, three up, right and left. `gate` [B, R, C, 1] is the share of arriving
+    signals that a cell passes on. The cell itself receives all of them: a piece may stop where it cannot move on.
     """
     turn, flip = lambda y: y.swapaxes(1, 2), lambda y: y[:, ::-1]
     k = x.shape[-1] // 8
@@ -157,8 +158,8 @@ def along_lines(x: Array, gate: Array) -> Array:
 
 
 class Slides(nn.Module):
-    """Every cell hears from the cells on its lines as far as those between let it: a queen's sight in one layer, where
-    convolutions need one for each step."""
+    """Passes signals along all lines of the board until cells in between block them. One layer sees as far as a queen;
+    convolutions need one layer per step."""
 
     @nn.compact
     def __call__(self, x: Array, gate: Array) -> Array:
@@ -168,10 +169,10 @@ class Slides(nn.Module):
 
 
 class ResidualBlock(nn.Module):
-    """Pre-activation block (He et al. 2016) whose last layer starts at zero, so that it starts as the identity.
+    """Pre-activation block (He et al. 2016). Its last layer starts at zero, so the block starts as the identity.
 
-    On a board every cell also hears of the whole of it between the two layers (global pooling of Wu 2019, "Accelerating
-    self-play learning in Go", section 3.3), and where there is a `gate` of the cells on its lines.
+    On a board, global pooling between the two layers gives every cell a view of the whole board (Wu 2019, "Accelerating
+    self-play learning in Go", section 3.3). With a `gate`, `Slides` adds the cells on its lines.
     """
 
     pooling: bool
@@ -189,8 +190,8 @@ class ResidualBlock(nn.Module):
 
 
 class Strip(nn.Module):
-    """Dense mixing along one axis of the board and the channels together: every cell sees its whole row (`axis` 2) or
-    column (`axis` 1) at once, as one large matrix product. Weights are shared by the rows, or by the columns."""
+    """Dense layer over the cells and channels of a row (`axis` 2) or column (`axis` 1), as one large matrix product.
+    All rows, or all columns, share the weights."""
 
     axis: int
     dtype: jnp.dtype
@@ -222,8 +223,9 @@ class StripBlock(nn.Module):
 
 
 class PolicyValue(nn.Module):
-    """Body and heads. With the same kinds of actions in every cell, and perhaps a few more (a pass), heads over the
-    actions are maps over the board and share their weights between cells; otherwise they are dense layers."""
+    """Body and heads. If every cell has the same kinds of actions, heads over the actions are maps over the board that
+    share weights between cells. Up to two further actions (a pass) are allowed. Otherwise these heads are dense
+    layers."""
 
     config: Config
     num_actions: int
@@ -283,7 +285,7 @@ class PolicyValue(nn.Module):
 
 
 def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
-    """`ask(planes)`, whose answers begin with the axis of the rows, some rows after others."""
+    """`ask(planes)` in chunks of `ROWS` rows; rows are the leading axis of all results."""
     parts, rest = divmod(len(planes), ROWS)
     if parts + (rest > 0) < 2:
         return ask(planes)
@@ -295,7 +297,7 @@ def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
 
 
 def make_network(game: Game, config: Config) -> Network:
-    """The network of `config` for the shapes of `game`; each of its functions is compiled, wherever it is called."""
+    """The network of `config` for the shapes of `game`; each of its functions is compiled."""
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 
     def module(train: bool, axis: str | None = None) -> PolicyValue:

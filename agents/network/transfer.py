@@ -1,5 +1,7 @@
-"""A network that begins with what another one knows: a larger one with the same outputs (Chen, Goodfellow and Shlens
-2016, "Net2Net: accelerating learning via knowledge transfer"), or one for another size of board."""
+"""Starts a network from another network's weights: a larger network with the same outputs, or another board size.
+
+Growth follows Chen, Goodfellow and Shlens 2016, "Net2Net: accelerating learning via knowledge transfer".
+"""
 
 from __future__ import annotations
 
@@ -13,22 +15,22 @@ import numpy as np
 from agents.network.network import VALUE_CHANNELS
 from envs.game import Array
 
-UNEVEN = 0.5  # how far the shares of a channel's copies are from even ones, from 0 to 1
+UNEVEN = 0.5  # how far the weights of a channel's copies may deviate from equal, from 0 to 1
 
 
 def grow(weights: Any, fresh: Any, channels: tuple[int, int], key: Array) -> Any:
-    """Weights of the shapes of `fresh` that give the same outputs as `weights`, to rounding; with layer normalisation
-    only where the wider network has a multiple of the channels.
+    """Weights in the shapes of `fresh` that give the same outputs as `weights`, up to rounding.
 
-    Channels are copied, each of them as often as the others or once more. Whatever listens to a channel listens to each
-    copy with a share drawn by `key`, so that the copies go on to learn different things. Blocks that are new are those
-    of `fresh`, which change nothing as long as their last layer is zero.
+    With layer normalisation this holds only if the wider network has a multiple of the channels. Channels are copied
+    equally often, give or take one copy. Kernels split their weight for a channel among its copies, in random shares,
+    so that the copies learn different features. New blocks come from `fresh`. They change nothing while their last
+    layer is zero.
 
     Args:
         weights: of the smaller network.
-        fresh: of the larger one, as its `init` gives them.
-        channels: of the smaller and of the larger one, the first at most the second.
-        key: for the shares.
+        fresh: of the larger network, from its `init`.
+        channels: of the smaller and of the larger network; the first is at most the second.
+        key: for the random shares.
     """
     known = {jax.tree_util.keystr(where): x for where, x in jax.tree_util.tree_leaves_with_path(weights)}
 
@@ -50,17 +52,19 @@ def grow(weights: Any, fresh: Any, channels: tuple[int, int], key: Array) -> Any
 
 
 def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, int]], channels: int) -> Any:
-    """Weights for another size of board. Convolutions, pooling and heads over cells suit any; the value's layer that
-    knows the cells by their places is stretched like a picture. The outputs are a start, no more: edges are elsewhere.
+    """Weights for another board size.
+
+    Convolutions, pooling and heads over cells fit any size. The value layer, whose weights depend on the cell, is
+    resized like an image. The outputs are only a starting point, because the edges have moved.
 
     Args:
         weights: of the network for the first board.
-        fresh: of the same network for the second one, as its `init` gives them.
+        fresh: of the same network for the second board, from its `init`.
         boards: rows and columns of both.
-        channels: of the networks; the value hears two numbers of each beside those of the cells.
+        channels: of the networks; the value head takes two numbers per channel in addition to those of the cells.
 
     Raises:
-        ValueError: another layer has other shapes, which thus suits one size of board, or one game, only.
+        ValueError: the shapes of another layer differ, so the network fits only one board size or one game.
     """
     before, after = (rows * columns * VALUE_CHANNELS for rows, columns in boards)
     shared = 2 * channels
@@ -80,8 +84,8 @@ def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, i
 
 
 def copies(size: int, wide: int, channels: tuple[int, int]) -> np.ndarray:
-    """int[wide], which entry of an axis of length `size` each entry of the longer one is a copy of. An axis holds all
-    channels once or several times over, and behind them perhaps something else that stays as it is."""
+    """For each entry of the longer axis, the entry of the shorter axis that it copies, int[wide]. An axis of length
+    `size` holds all channels once or several times. Further entries after them are kept unchanged."""
     if size == wide:
         return np.arange(size)
     narrow, broad = channels

@@ -1,3 +1,1 @@
-"""Players by name, for many positions at once or for one game at a time. People and programs that speak GTP are players
-too.
-"""
+"""Players by name, for batches of positions or one game at a time. People and GTP programs are players too."""

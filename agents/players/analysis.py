@@ -1,5 +1,5 @@
-"""A long look at one position: search until a time or a number of simulations is used up, the tree kept from move to
-move, and lines of play as plain records."""
+"""Analysis of one position within a time or simulation budget, with the tree kept from move to move. Results are plain
+records with lines of play."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ PROVEN = {-1: "loss", 0: "draw", 1: "win"}
 
 @dataclasses.dataclass(frozen=True)
 class Analyst:
-    """Searches one position in `copies` trees at once, each with noise of its own, so that a batch or several devices
-    work on it together; the first tree goes without noise. The functions are compiled; `think` gives its trees up."""
+    """Searches one position in `copies` trees at once, so that a batch or several devices work on it together. Every
+    tree but the first has noise of its own. The functions are compiled, and `run_simulations` donates its trees."""
 
     game: Game
-    step: int  # simulations of one call of `think`, in every tree
-    max_nodes: int  # nodes that a tree can hold
+    step: int  # simulations of one call of `run_simulations`, in every tree
+    max_nodes: int  # capacity of a tree
     begin: Callable[[Any, Array, Any], Tree]
     """(weights, key, state) -> trees of that position."""
     run_simulations: Callable[[Any, Array, Tree], Tree]
-    """(weights, key, trees) -> the same after `step` more simulations. They need room for as many nodes."""
+    """(weights, key, trees) -> the trees after `step` more simulations. They need room for `step` more nodes."""
     advance_root: Callable[[Tree, Array], Tree]
-    """(trees, action) -> what is known of the position after it; trees where it was never tried are empty."""
+    """(trees, action) -> subtrees of the position after `action`; empty where a tree never tried it."""
     policy: Callable[[Tree], Array]
-    """See `search.TreePolicy`, as `values`, `codes` and `states`."""
+    """See `TreePolicy`, also for `values`, `codes` and `states`."""
     values: Callable[[Tree], Array]
     codes: Callable[[Tree], Array]
     states: Callable[[Tree], Any]
@@ -51,12 +51,11 @@ class Analyst:
 def make_analyst(
     game: Game, net: Network, config: Config, *, max_nodes: int = 4096, copies: int = 1, devices: Mesh | None = None
 ) -> Analyst:
-    """An analyst with the search of `config`; `num_simulations` is the step in which it thinks. The copies are divided
-    among `devices`, a mesh of `mesh.make_mesh(copies, copies)`; without it they lie on the default device.
+    """An analyst with the search of `config`; one step is `num_simulations` simulations. The copies are divided among
+    `devices`, a mesh of `mesh.make_mesh(copies, copies)`. Without it they run on the default device.
 
-    With Gumbel search each step is a sequential halving of its own that begins with all that is known, so the search
-    can be stopped after any of them. With PUCT the steps make no difference.
-    """
+    With Gumbel search each step is a sequential halving that starts from all earlier results, so the search can stop
+    after any step. With PUCT the step size makes no difference."""
     config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average")
     tree_policy = make_tree_policy(game, net, config)
     return from_tree_policy(
@@ -73,11 +72,11 @@ def from_tree_policy(
     copies: int = 1,
     devices: Mesh | None = None,
 ) -> Analyst:
-    """An analyst whose trees grow as those of `tree_policy`, by `step` simulations at a time; the rest as above."""
+    """An analyst that grows the trees of `tree_policy` by `step` simulations at a time, otherwise as `make_analyst`."""
     devices = devices or Mesh(np.array(jax.devices()[:1]), (mesh.GAMES,))
     if copies < 1 or copies % devices.size:
         raise ValueError(f"{copies} copies do not divide among {devices.size} devices")
-    share = copies // devices.size  # of each device
+    share = copies // devices.size  # copies on each device
     everywhere, divided = PartitionSpec(), PartitionSpec(mesh.GAMES)
 
     def begin(weights, key, state):
@@ -121,35 +120,35 @@ def analyse(
     seconds: float | None = None,
     simulations: int | None = None,
 ) -> Tree:
-    """Thinks until the time or the simulations (of each tree) are used up, or the room for nodes, or for counts of
-    visits. One step is always made, where there is room for it, and `seconds` count from its end.
+    """Searches until the time, the simulations (of each tree), the room for nodes or the range of visit counts is used
+    up. One step is always made if there is room for it, and `seconds` count from its end.
 
     Raises:
-        ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
+        ValueError: neither `seconds` nor `simulations` is given, or one of them is not positive.
     """
     if seconds is None and simulations is None:
         raise ValueError("analyse: give seconds, simulations or both")
     if min(x for x in (seconds, simulations) if x is not None) <= 0:
         raise ValueError("analyse: seconds and simulations must be more than 0")
     begun, done, taken = 0.0, 0, 0.0
-    countable = jnp.iinfo(tree.edge_visits.dtype).max  # finished positions are visited again without new nodes
+    countable = jnp.iinfo(tree.edge_visits.dtype).max  # visits to finished positions add no nodes
     full = lambda: int(tree.size.max()) + analyst.step > analyst.max_nodes
     while not full() and int(tree.visits[:, ROOT].max()) + analyst.step <= countable:
         if done and simulations is not None and done + analyst.step > simulations:
             break
-        # A step that would probably end too late is not begun.
+        # A step that would probably end too late is skipped.
         if done and seconds is not None and time.monotonic() - begun + taken > seconds:
             break
         started = time.monotonic()
         tree = jax.block_until_ready(analyst.run_simulations(weights, jax.random.fold_in(key, done), tree))
-        # The first step may have compiled: the clock starts behind it.
+        # The clock starts after the first step, which may include compilation.
         begun, taken = (begun, time.monotonic() - started) if done else (time.monotonic(), 0.0)
         done += analyst.step
     return tree
 
 
 def advance(analyst: Analyst, weights: Any, key: Array, tree: Tree, action: int) -> Tree:
-    """The trees after a move: what is known of it is kept; trees that know nothing are planted anew."""
+    """The trees after a move. Known subtrees are kept; trees without one start afresh."""
     after = analyst.advance_root(tree, jnp.int32(action))
     known = after.size > 0
     if bool(known.all()):
@@ -191,12 +190,12 @@ def analyse_position(
 
 
 def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
-    """What the trees say of their position, JSON-ready.
+    """Evaluation of the root position by the trees, JSON-ready.
 
     Returns:
         `value` for the mover (`selection.searched_value`), `values` for every player, `simulations` of all trees,
-        `proven` (`win`, `draw`, `loss` for the mover, or None), and `moves`, the best first, `most` of them: `action`,
-        `visits`, `value`, `prior`, `proven` and `line`, the moves that the first tree expects from it on.
+        `proven` (`win`, `draw`, `loss` for the mover, or None), and `moves`, the best `most` moves in order. Each move
+        has `action`, `visits`, `value`, `prior`, `proven` and `line`, the first tree's expected play from this move on.
     """
     host, policy, values = jax.device_get((tree, analyst.policy(tree), analyst.values(tree)))
     return look(analyst.game, host, policy, values, np.asarray(analyst.codes(tree)), most)
@@ -205,8 +204,7 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
 def look(
     game: Game, host: Tree, policy: np.ndarray, values: np.ndarray, codes: np.ndarray, most: int
 ) -> dict[str, Any]:
-    """`report` of trees on the host with their improved policies, their searched values and the codes of their edges,
-    see `search.TreePolicy`."""
+    """`report` for trees on the host: `policy` and `values` of the trees, `codes` of their edges, see `TreePolicy`."""
     codes = np.broadcast_to(codes, host.logits.shape)[0]
     edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
     at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
@@ -214,14 +212,14 @@ def look(
     q = (at_root(host.edge_values) * visits).sum(0) / np.maximum(visits.sum(0), 1)
     mover, means = int(host.mover[0, ROOT]), values.mean(0, dtype=np.float64)
     low, high = np.full(len(edges), -np.inf), np.full(len(edges), np.inf)
-    if host.lower_bound is not None:  # what one tree has proven holds in all
+    if host.lower_bound is not None:  # a proof in one tree holds in all
         low, high = at_root(host.lower_bound).max(0), at_root(host.upper_bound).min(0)
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
     best, limit = (low.max(), high.max()) if len(edges) else (-np.inf, np.inf)
-    # Sequential halving ends with moves visited as often: between them its policy decides, as in a match.
+    # Sequential halving leaves its last moves with equal visits: the improved policy breaks the tie, as in a match.
     improved = policy[:, edges].astype(np.float64).mean(0)
     order = np.lexsort((-prior, -q, -improved, -visits.sum(0), high == -1))
-    # What is proven comes first where nothing better can come, or seems to: see selection.prefer_proven.
+    # A proven move comes first if nothing better is possible or the best estimate is lower, see prefer_proven.
     if len(order) and best > -1 and (best == limit or q[order[0]] < best):
         order = order[np.argsort(low[order] != best, kind="stable")]
     order = order[:most]
@@ -250,8 +248,9 @@ def look(
 
 
 def line(tree: Tree, codes: np.ndarray, edge: int) -> list[int]:
-    """Codes from the root's `edge` on along the best edges of the first tree: the most visited, or where a win or a
-    draw is proven and the value of that one is lower, of those that are proven; `codes` int[C, K]."""
+    """Action codes from the root's `edge` on, along the best edges of the first tree; `codes` is int[C, K]. The best
+    edge is the most visited one. A proven win or draw comes first if nothing better is possible or that edge is worth
+    less."""
     node, found = ROOT, []
     while True:
         found.append(int(codes[node, edge]))

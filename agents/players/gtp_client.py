@@ -1,4 +1,4 @@
-"""Other programs as players of Go, over GTP."""
+"""Other Go programs as players, over GTP."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ import threading
 from envs.game import Game
 
 SPEC = "gtp:"
-GAMES_FOLDER = "/usr/games"  # where Debian keeps gnugo, often not on the path
+GAMES_FOLDER = "/usr/games"  # Debian installs gnugo here, which is often not on PATH
 
 
 @dataclasses.dataclass(frozen=True)
 class Program:
-    """A player that is another program; `name` is its spec gtp:COMMAND."""
+    """Another program as a player; `name` is its spec gtp:COMMAND."""
 
     name: str
     command: tuple[str, ...]
 
 
 def program(spec: str) -> Program:
-    """The program of a spec `gtp:COMMAND`, the command as in a shell.
+    """The program of a spec `gtp:COMMAND`; the command is split as in a shell.
 
     Raises:
-        ValueError: there is no such program.
+        ValueError: the command is malformed, or there is no such program.
     """
     try:
         words = shlex.split(spec.removeprefix(SPEC))
@@ -44,10 +44,10 @@ def program(spec: str) -> Program:
 
 
 def greeting(game: Game) -> tuple[str, ...]:
-    """What a program is told of the game before it plays.
+    """GTP commands that set up the game.
 
     Raises:
-        ValueError: it is not Go.
+        ValueError: the game is not Go.
     """
     if not game.name.startswith("go:"):
         raise ValueError(f"{game.name}: GTP programs play Go")
@@ -56,7 +56,7 @@ def greeting(game: Game) -> tuple[str, ...]:
 
 
 class Process:
-    """A running program. Whatever it does, `ask` comes back: with its answer, or a ValueError that names it."""
+    """A running program. `ask` returns the answer, or raises a ValueError that names the program."""
 
     def __init__(self, played: Program, timeout: float):
         self.name, self.timeout = played.name, timeout
@@ -72,18 +72,18 @@ class Process:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        with contextlib.suppress(ValueError):  # closed meanwhile
+        with contextlib.suppress(ValueError):  # the pipe was closed
             for line in self._process.stdout:
                 self._lines.put(line)
         self._lines.put("")
 
     def send(self, command: str) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError):  # whoever is gone gives no answer, which is said there
+        with contextlib.suppress(OSError):  # `receive` reports a program that has ended
             self._process.stdin.write(command + "\n")
 
     def receive(self, command: str) -> str:
-        """The answer to a command that was sent."""
+        """The answer to the command sent last."""
         said: list[str] = []
         while True:
             try:
@@ -107,7 +107,7 @@ class Process:
         return self.receive(command)
 
     def close(self) -> None:
-        """Ends it and all that it has started."""
+        """Kills the program and its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

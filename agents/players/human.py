@@ -1,4 +1,4 @@
-"""People at a terminal as players, and positions in colour."""
+"""People at a terminal as players, and coloured text pictures of positions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.players.players import Mover
 from envs import saved
 from envs.game import Game, seats
 
-LABELS = re.compile(r"\s*(\d+|[A-Za-z])(\s+(\d+|[A-Za-z]))+\s*")  # a line that may be the names of the columns
+LABELS = re.compile(r"\s*(\d+|[A-Za-z])(\s+(\d+|[A-Za-z]))+\s*")  # possibly a line of column names
 
 STYLES = {
     r"(?<![^\s(])[AX](?![^\s)])|(?<!\S)Q(?!\S)|(?<!\S)[PSKNRBQ]\d+/\S+": "bold cyan",  # first player
@@ -27,7 +27,7 @@ STYLES = {
 
 
 def coloured(picture: str) -> Text:
-    """A text picture of a position: the players' pieces in their colours, what is nobody's in grey."""
+    """A text picture of a position: pieces in the colours of their players, everything neutral in grey."""
     text = Text()
     for line in picture.split("\n"):
         part = Text(line)
@@ -42,7 +42,7 @@ def coloured(picture: str) -> Text:
 
 
 def _names_columns(line: str) -> bool:
-    """Whether a line holds letters or numbers in their order, as below and above boards."""
+    """Whether a line holds letters or numbers in order, as above and below boards."""
     names = line.split()
     if not LABELS.fullmatch(line):
         return False
@@ -51,10 +51,9 @@ def _names_columns(line: str) -> bool:
 
 
 def person(game: Game, console: Console) -> Mover:
-    """Somebody at this terminal who is asked for one move after the other.
+    """A person at this terminal, prompted for each move.
 
-    The mover raises ValueError where the input ends.
-    """
+    The mover raises ValueError at the end of the input."""
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
         names = [game.action_name(action) for action in actions]

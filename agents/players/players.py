@@ -1,4 +1,4 @@
-"""Players by name: random, greedy, MCTS with random play-outs, minimax, a trained network alone or with search."""
+"""Players by name: random, greedy, MCTS with random play-outs, minimax, exact, and networks alone or with search."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from agents.solvers import proof_number, retrograde
 from agents.storage import weights as models
 from envs.game import Array, Game
 
-# Argmax over `score` with a draw by lot among equals: far below any difference that matters.
+# Scale of the noise that breaks ties at random: far below any difference that matters.
 LOT = 1e-6
-# Leaves that a minimax player may look at for one move; more would only seem to hang.
+# Leaves that a minimax player may evaluate for one move; more would look like a hang.
 MOST_LEAVES = 2_000_000
 BASELINES = ("random", "minimax:2", "uct:100")
 NO_MOVE = -2.0  # worth less than any move
@@ -41,11 +41,10 @@ Act = Callable[[Any, Array, Any, Array], Array]
 
 @dataclasses.dataclass(frozen=True)
 class Player:
-    """Chooses moves for many positions at once.
+    """Chooses moves for a batch of positions.
 
-    `act(weights, key, states, plies)` gives int32[B], legal actions for unfinished games; `plies` int32[B] counts the
-    moves made. `weights` go in as an argument so that compiled programs do not hold them.
-    """
+    `act(weights, key, states, plies)` returns int32[B], legal actions for unfinished games; `plies` int32[B] counts the
+    moves made. `weights` are an argument so that compiled programs do not embed them."""
 
     name: str
     act: Act
@@ -53,22 +52,22 @@ class Player:
 
 
 Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
-"""(start, actions, state) -> a legal action in `state`, to which the moves `actions` lead from `start`."""
+"""(start, actions, state) -> a legal action in `state`, the position after the moves `actions` from `start`."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
-    """A player who is asked for the moves of one game at a time, such as a person."""
+    """A player who chooses moves in one game at a time, such as a person."""
 
     name: str
     move: Mover
 
 
 def make_player(spec: str, game: Game, num_simulations: int = 32, proofs: bool = True) -> Player:
-    """The player of a spec, see `NAMES`; `num_simulations` is for a network without @N, `proofs` for one that searches.
+    """The player of a spec, see `NAMES`. `num_simulations` is for a network without @N, `proofs` for one that searches.
 
     Raises:
-        ValueError: no such player, or a network of another game.
+        ValueError: unknown player, or a network of another game.
     """
     max_positions, otherwise = proved(spec)
     if max_positions is not None:
@@ -101,18 +100,18 @@ def make_player(spec: str, game: Game, num_simulations: int = 32, proofs: bool =
 
 
 def usual_simulations(config: Config, num_simulations: int) -> int:
-    """Those of a network that is asked for without a number: none where it learnt no policy to guide a search."""
+    """`num_simulations`, or 0 for a network that learned no policy to guide a search."""
     return 0 if config.recipe == "value_generations" else num_simulations
 
 
 def game_of(spec: str) -> str | None:
-    """Spec of the game that a player was trained on; None for players of any game."""
+    """Spec of the game that a network was trained on; None for players of any game."""
     path = models.locate(Path(inner(spec).partition("@")[0]))
     return models.about(models.find(path))["config"].env if path.exists() else None
 
 
 def inner(spec: str) -> str:
-    """The player without what is proved before it is asked."""
+    """PLAYER of prove:N,PLAYER; any other spec unchanged."""
     return proved(spec)[1]
 
 
@@ -120,7 +119,7 @@ def proved(spec: str) -> tuple[int | None, str]:
     """N and PLAYER of prove:N,PLAYER; None and the spec itself for all others.
 
     Raises:
-        ValueError: N is no number, or PLAYER is missing.
+        ValueError: N is not a number, or PLAYER is missing.
     """
     if not spec.startswith("prove:"):
         return None, spec
@@ -135,7 +134,7 @@ def usual_baselines(game: Game) -> tuple[str, ...]:
 
 
 def choose_game(env: str | None, *players: str) -> Game:
-    """The one game that all players know."""
+    """The game of all players: `env`, by default that of the networks, or foq."""
     known = {spec: game for spec in players if (game := game_of(spec)) is not None}
     name = envs.make(env or next(iter(known.values()), "foq")).name
     for spec, game in known.items():
@@ -149,7 +148,7 @@ def config_of(network: str) -> Config:
 
 
 def simulations_of(network: str, usual: int) -> int:
-    """Of a network by the name of its player, FOLDER or FOLDER@N."""
+    """Simulations of a network given as FOLDER or FOLDER@N."""
     _, at, simulations = network.partition("@")
     return int(simulations) if at else usual_simulations(config_of(network), usual)
 
@@ -159,11 +158,11 @@ def random_player(game: Game) -> Player:
 
 
 def exact_player(game: Game) -> Player:
-    """Perfect play from a table of all positions that can come up from the start, by lot among equals; in others any
-    legal move.
+    """Perfect play from a table of all positions reachable from the start, with random ties; elsewhere random legal
+    moves.
 
     Raises:
-        ValueError: the game is too large for that.
+        ValueError: the game is too large for a table.
     """
 
     def act(table, key, states, plies):
@@ -174,11 +173,11 @@ def exact_player(game: Game) -> Player:
 
 
 def proving_player(player: Player, game: Game, max_positions: int) -> Player:
-    """Plays what is proved to keep the value of the position by a search of at most `room` positions, one game after
-    the other; where nothing is found out, or all is lost, as `player` does.
+    """Plays a move that is proven to keep the value of the position, by a search of at most `max_positions` positions.
+    If nothing is proven, or all moves lose, plays as `player`. Games are searched one after another.
 
     Raises:
-        ValueError: not two players, or hardly any room.
+        ValueError: the game is not for two players, or `max_positions` is too small.
     """
     keep = proof_number.make_proven_move(game, max_positions)
 
@@ -190,15 +189,15 @@ def proving_player(player: Player, game: Game, max_positions: int) -> Player:
 
 
 def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
-    """A saved network, with its own kind of search and no noise; with 0 simulations its most probable move, or for one
-    of value generations the move to the best value. The position itself is seen through all symmetries."""
+    """A saved network with its own kind of search, no noise, and its root evaluated under all symmetries. With 0
+    simulations it plays its most probable move, or after value generations the move to the best value."""
     trained = models.load_network(path, game)
     act = make_act(game, trained.config, num_simulations, proofs)
     return Player(f"{trained.path}@{num_simulations}", act, trained.weights)
 
 
 def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = True) -> Act:
-    """How a network of `config` plays, see `network_player`."""
+    """`Player.act` for a network of `config`, see `network_player`."""
     net = make_network(game, config)
     if num_simulations == 0 and config.recipe == "value_generations":
         greedy = value_greedy(game, net)
@@ -211,7 +210,7 @@ def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = Tr
 
 
 def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = True) -> Config:
-    """The search of a network as it plays, by the options that it was trained with."""
+    """Search settings for matches, from the options that the network was trained with."""
     return dataclasses.replace(
         config,
         num_simulations=num_simulations,
@@ -225,7 +224,7 @@ def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = Tr
 
 
 def uct_player(game: Game, num_simulations: int) -> Player:
-    """MCTS without a network plays the most visited move, see `make_uct`."""
+    """MCTS without a network; plays the most visited move, see `make_uct`."""
     tree_policy = uct_tree_policy(game, num_simulations)
 
     def act(weights, key, states, plies):
@@ -239,12 +238,12 @@ def uct_player(game: Game, num_simulations: int) -> Player:
 
 
 def minimax_player(game: Game, depth: int) -> Player:
-    """Looks `depth` plies ahead and values the leaves by `game.evaluate` (0 where it has none): up to two plies in full
-    width for all positions side by side, more by alpha-beta, one position after the other. What is good for another
-    counts as bad for the mover, which is not so among three; one ply ahead it is at least a guess.
+    """Looks `depth` plies ahead and values the leaves by `game.evaluate` (0 if there is none). Up to two plies the
+    search is full width and batched. Deeper, it is alpha-beta, one position after another. A gain of another player
+    counts as a loss of the mover. Among three players that is only a guess, good enough for one ply.
 
     Raises:
-        ValueError: that many leaves are out of reach.
+        ValueError: there are too many leaves.
     """
     if game.max_legal**depth > MOST_LEAVES:
         most = max(d for d in range(1, depth) if game.max_legal**d <= MOST_LEAVES)
@@ -252,7 +251,8 @@ def minimax_player(game: Game, depth: int) -> Player:
     leaf = game.evaluate or (lambda s: game.rewards(s)[game.player(s)])
 
     def after(s, action, value_of):
-        """What a move is worth to its mover; `value_of(child, same)` to the child's, `same` whether that is he."""
+        """Value of a move for its mover; `value_of(child, same)` is for the child's mover, `same` if that is still the
+        mover."""
         child = game.move(s, action)
         same = game.player(child) == game.player(s)
         value = value_of(child, same)
@@ -266,8 +266,8 @@ def minimax_player(game: Game, depth: int) -> Player:
         return slots, jnp.where(slots < 0, NO_MOVE, values)
 
     def alpha_beta(s, depth, low, high):
-        """The same, the most promising actions first; behind one that is worth more than `high` they are not looked at,
-        and one that is worth less than the best before it, or than `low`, may have any value below that."""
+        """As `full_width`, with the most promising actions first, within the window from `low` to `high`. Actions after
+        one worth more than `high` are skipped. Below `low`, or below the best so far, values are only upper bounds."""
         worst, (slots, values) = jnp.float32(NO_MOVE), full_width(s, 1)
         if depth == 1:
             return slots, values

@@ -1,4 +1,4 @@
-"""One game thought about by one player: what was found out about the coming moves is kept when they are made."""
+"""Players of one game that keep their search tree from move to move."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from agents.solvers import proof_number
 from agents.storage import weights as models
 from envs.game import Game
 
-ROOM = 2**14  # positions that a tree remembers
-STEP = 32  # simulations between two looks at the clock
-UCT_STEP = 50  # play-outs likewise
+ROOM = 2**14  # nodes of a tree
+STEP = 32  # simulations between clock checks
+UCT_STEP = 50  # play-outs between clock checks
 
 
 def even_step(simulations: int | None, most: int) -> int:
-    """Simulations of a step, `most` at most, of which whole steps make up so many; where none do, a few less."""
+    """Simulations of a step, at most `most`, so that whole steps make up `simulations` or slightly fewer."""
     return most if simulations is None else simulations // -(-simulations // most)
 
 
 def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analyst, Any]:
-    """The search of a network as it plays, in so many trees, and its weights; `spec` is the folder of a run or model.
+    """The match search of a network in `trees` trees, and its weights; `spec` is the folder of a run or model.
 
     Raises:
         ValueError: a network of another game.
@@ -51,13 +51,13 @@ def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analy
 
 
 def same_but_komi(a: str, b: str) -> bool:
-    """Whether two games have the same positions and moves: the same one, or Go counted otherwise."""
+    """Whether two games have the same positions and moves: the same game, or Go with another komi."""
     without = [re.sub(r"komi=[^,]*", "", name) if name.startswith("go:") else name for name in (a, b)]
     return without[0] == without[1]
 
 
 def uct_analyst(game: Game, trees: int, step: int) -> Analyst:
-    """The same for MCTS without a network."""
+    """As `network_analyst`, for MCTS without a network."""
     devices = mesh.make_mesh(trees, trees)
     return analysis.from_tree_policy(
         game, uct_tree_policy(game, step), step, max_nodes=ROOM, copies=trees, devices=devices
@@ -65,11 +65,11 @@ def uct_analyst(game: Game, trees: int, step: int) -> Analyst:
 
 
 class TreePlayer:
-    """Thinks about the present position of one game, which `place` sets."""
+    """Searches the current position of one game, which `place` sets."""
 
     def __init__(self, spec: str, game: Game, simulations: int | None, seed: int = 0, trees: int = 1):
-        """`spec` is the folder of a network, or `uct` for a search without one; `simulations` are those of a move, if
-        they are what ends its thought. The trees grow at the same time, on as many devices as divide them."""
+        """`spec` is the folder of a network, or `uct` for a search without one. `simulations` is the budget of a move
+        if simulations limit it. The trees grow at the same time, on as many devices as divide their number."""
         self.game, self.network = game, game_of(spec) is not None
         self.name = "/".join(Path(spec).parts[-2:])
         self.analyst, self.weights = (
@@ -88,8 +88,8 @@ class TreePlayer:
         return jax.random.fold_in(self._key, self._count)
 
     def place(self, start: Any, actions: Sequence[int], state: Any, among: frozenset[int] | None = None) -> None:
-        """`state` is what the moves `actions` lead to from `start`. Where they go on from the last position, what is
-        known of it stays. With `among` only these moves are looked at here, legal ones and at least one of them."""
+        """Sets the position `state`, which the moves `actions` reach from `start`. If they continue from the last
+        position, its subtree is kept. With `among` only these root moves are searched: legal ones, at least one."""
         kept, more = len(self._actions), list(actions[len(self._actions) :])
         goes_on = start is self._start and list(actions[:kept]) == self._actions
         if self._tree is None or not goes_on or among != (None if more else self._among):
@@ -102,8 +102,8 @@ class TreePlayer:
         self._start, self._actions, self._among = start, list(actions), among
 
     def think(self, seconds: float | None = None, simulations: int | None = None) -> int:
-        """Thinks on until either is used up, the simulations in every tree, or a tree is full; gives the simulations
-        made in all."""
+        """Searches until either budget is spent (simulations of every tree) or a tree is full. Returns the simulations
+        of all trees together."""
         before = self._visits()
         self._tree = analysis.analyse(
             self.analyst, self.weights, self._fresh(), self._tree, seconds=seconds, simulations=simulations
@@ -123,13 +123,13 @@ class TreePlayer:
         return said
 
     def best(self) -> tuple[int, float]:
-        """The move to play after some thought, and what it is worth to who plays it, in [-1, 1]."""
+        """The move to play after a search, and its value for the mover, in [-1, 1]."""
         said = self.report(1)
         return self.game.parse_action(said["moves"][0]["action"]), said["value"]
 
 
 def _only(analyst: Analyst, tree: Tree, actions: frozenset[int]) -> Tree:
-    """Trees that hold their roots alone, with no other edges there than these."""
+    """Trees that hold their roots alone, with only the edges `actions` left there."""
     codes = jnp.broadcast_to(analyst.codes(tree), tree.logits.shape)[:, tree_search.ROOT]
     left = jnp.isin(codes, jnp.array(sorted(actions)))
 
@@ -144,8 +144,8 @@ def _only(analyst: Analyst, tree: Tree, actions: frozenset[int]) -> Tree:
 
 
 def words(value: float, proven: str | None, players: int = 2) -> str:
-    """The value of a position for one of its players, for people: chances in percent, or what is certain. Values of all
-    players add up to 0, their chances to one."""
+    """A player's value of a position as text: a chance in percent, or a proven result. The values of all players add up
+    to 0, their chances to 1."""
     chance = min(max((value * (players - 1) + 1) / players, 0), 1)
     return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f} %"}[proven]
 
@@ -165,10 +165,10 @@ def searcher(
 
 
 def clocked(spec: str) -> tuple[str, float] | None:
-    """Who thinks, and for how many seconds about each move, in FOLDER@2s or uct:0.5s; None for all others.
+    """Player and seconds a move of FOLDER@2s or uct:0.5s; None for all other specs.
 
     Raises:
-        ValueError: no time at all.
+        ValueError: the time is 0.
     """
     found = re.fullmatch(r"(uct(?=:)|.+(?=@))[:@](\d+(?:\.\d+)?)s", spec)
     if found is None:
@@ -179,13 +179,13 @@ def clocked(spec: str) -> tuple[str, float] | None:
 
 
 def proving(mover: Mover, game: Game, max_positions: int, seconds: float) -> Mover:
-    """Plays what a search of `room` positions, so many seconds long at most, proves to keep the value; else as `mover`.
+    """As `mover`, but first plays what a search of `max_positions` positions within `seconds` proves to keep the value.
 
     Raises:
-        ValueError: not two players, or hardly any room.
+        ValueError: the game is not for two players, or `max_positions` is too small.
     """
     solve = proof_number.make_solver(game, max_positions)
-    solve(game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
+    solve(game.init(), seconds=0.0)  # compiles before the clock starts
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
         kept = solve(state, seconds=seconds).kept
@@ -195,11 +195,11 @@ def proving(mover: Mover, game: Game, max_positions: int, seconds: float) -> Mov
 
 
 def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0, trees: int = 1) -> Mover:
-    """A player of one game at a time, with the specs of `players.make_player`; who searches keeps his trees, and who
-    proves first has half of the time for that.
+    """A player of one game at a time, with the specs of `players.make_player`. Players that search keep their trees. A
+    player that proves first spends up to half of the time on the proof.
 
     Raises:
-        ValueError: no such player, or a network of another game.
+        ValueError: unknown player, or a network of another game.
     """
     max_positions, otherwise = proved(spec)
     if max_positions is not None:
@@ -207,7 +207,7 @@ def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed
         return proving(mover, game, max_positions, seconds / 2)
     path, _, limit = spec.partition(":" if spec.startswith("uct:") else "@")
     simulations = int(limit) if limit.isdigit() else num_simulations
-    player = make_player(spec, game, num_simulations)  # refuses what it does not know
+    player = make_player(spec, game, num_simulations)  # refuses unknown specs
     if simulations and (path == "uct" or game_of(spec) is not None):
         return searcher(path, game, seconds, simulations, seed, trees)
     act = jax.jit(lambda w, key, s, plies: player.act(w, key, jax.tree.map(lambda x: x[None], s), plies)[0])

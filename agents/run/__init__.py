@@ -1,3 +1,2 @@
-"""The host side of a training run: its options, folder and loop, what is saved and resumed, reports, and checks. The
-device side is `agents.training`.
-"""
+"""The host side of a training run: options, folder, loop, saving and resuming, reports and checks. The device side is
+`agents.training`."""

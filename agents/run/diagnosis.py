@@ -1,4 +1,4 @@
-"""What was not finite, when a run has to stop because of it: a file for whoever looks for the cause."""
+"""Diagnosis of a run that has to stop because numbers are not finite, written to a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BATCHES = 16  # drawn until one of them shows the fault
 
 
 class NotFiniteError(ValueError):
-    """Learning cannot go on; the message is for people."""
+    """Learning cannot continue; the message is for the user."""
 
     def __init__(self, file: Path | OSError, run: Run, intact: str):
         skipped = int(run.learning.skipped)
@@ -38,7 +38,7 @@ class NotFiniteError(ValueError):
 
 
 def write(folder: Path, run: Run, config: Config) -> Path | OSError:
-    """Writes diagnosis.json into the folder of a run, and returns its path, or why it could not be written."""
+    """Writes diagnosis.json into the folder of a run; returns its path, or the error that prevented it."""
     record = {
         "iteration": int(run.iteration),
         "updates": int(run.learning.updates),
@@ -56,12 +56,12 @@ def write(folder: Path, run: Run, config: Config) -> Path | OSError:
 
 
 def diagnose(run: Run, config: Config) -> dict[str, Any]:
-    """Looks through batches of the replay as an update would, for the first in which something is not finite.
+    """Looks through replay batches as an update would, for the first in which something is not finite.
 
     Returns:
-        `not_finite`, the names of what is not; `norms` of weights, gradients and steps by group; `statistics` of the
-        batch, of what the network answers, and of the losses. If all batches are fine, `not_finite` is empty and the
-        rest is about the last one: the fault was in rows that are gone.
+        `not_finite`, the names of non-finite arrays; `norms` of weights, gradients and steps by group; `statistics` of
+        the batch, the network's outputs and the losses. If all batches are fine, `not_finite` is empty and the rest
+        describes the last one: the fault was in rows that are gone.
     """
     game = envs.make(config.env)
     net, optimiser = make_network(game, config), learner.make_optimiser(config)
@@ -103,13 +103,13 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
 
 
 def norm(tree: Any) -> float | str:
-    """Euclidean norm of all the numbers in a tree."""
+    """Euclidean norm of all numbers in a tree."""
     with np.errstate(over="ignore", invalid="ignore"):
         return _plain(math.sqrt(sum(float(np.square(x.astype(np.float64)).sum()) for x in jax.tree.leaves(tree))))
 
 
 def statistics(x: np.ndarray) -> dict[str, Any]:
-    """How many numbers are not finite, and the range and mean of the others; of planes also plane by plane."""
+    """Number of non-finite values, and range and mean of the others; of planes also plane by plane."""
     x = np.asarray(x, np.float64)
     finite = x[np.isfinite(x)]
     wanted = {"minimum": np.min, "maximum": np.max, "mean": np.mean}
@@ -121,5 +121,5 @@ def statistics(x: np.ndarray) -> dict[str, Any]:
 
 
 def _plain(x: float) -> float | str:
-    """JSON has no word for what is not finite."""
+    """The number, as text if it is not finite: JSON has no other way."""
     return x if math.isfinite(x) else str(x)

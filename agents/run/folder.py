@@ -1,4 +1,4 @@
-"""The folder of a run: made or found, and held by one run at a time."""
+"""The folder of a run: created or found, and locked for one run at a time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from agents.storage import checkpoint
 
 @contextlib.contextmanager
 def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
-    """The run's folder, made or found, for this run alone as long as it goes on. All processes share it. A run that has
-    been saved is never written over; what is left of one that was not, or is somebody else's, is set aside.
+    """The run's folder, created or found, and locked while the run lasts. All processes share it. A saved run is never
+    overwritten; files of an unsaved run, or of somebody else, are set aside.
 
     Raises:
         ValueError: it holds a run, another process trains there, or it is not shared.
@@ -50,7 +50,7 @@ def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
 
 
 def alone(folder: int) -> bool:
-    """Claims an open folder for this process; False where another one has, True also where nobody can tell."""
+    """Locks an open folder for this process. False if another process holds it; True also where locks do not work."""
     try:
         import fcntl
 
@@ -62,11 +62,11 @@ def alone(folder: int) -> bool:
     return True
 
 
-UNSAVED = (METRICS, game_log.FILE, TENSORBOARD)  # what a run writes before it is saved
+UNSAVED = (METRICS, game_log.FILE, TENSORBOARD)  # files of a run before its first save
 
 
 def set_aside(folder: Path) -> None:
-    """Gives other names to what has those of a run's own, so that nobody's data are lost."""
+    """Renames existing files that have the names of a run's own, so that nobody's data are lost."""
     for name in UNSAVED:
         if (folder / name).exists():
             asides = (folder / f"{name}.old{number or ''}" for number in itertools.count())
@@ -76,11 +76,11 @@ def set_aside(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Takes back what was made for a run that cannot begin."""
+    """Removes the files of a run that cannot begin."""
     if not processes.is_main_process():
         return
     for name in (METRICS, game_log.FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
-    with contextlib.suppress(OSError):  # it holds something else
+    with contextlib.suppress(OSError):  # it holds other files
         folder.rmdir()

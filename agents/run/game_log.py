@@ -1,4 +1,4 @@
-"""The games of self-play beside a run: games.jsonl, one line a game, readable and to be replayed."""
+"""Self-play games of a run in games.jsonl: one readable, replayable line per game."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from agents.training.selfplay import Ended
 from envs.game import Game
 
 FILE = "games.jsonl"
-OPENING_MOVES = 6  # of a game, from the start position on, that make its opening
+OPENING_MOVES = 6  # first moves from the start position that define an opening
 
 
 class Archive:
     """Appends the games that end in a run.
 
-    A line has `iteration`, `opening` (how many of the moves were made before play began), `moves` by name from the
-    start position on, `resigned` (the player to move then gave up) and `rewards` by player.
+    A line has `iteration`, `opening` (moves made before play began), `moves` by name from the start position on,
+    `resigned` (by the player to move) and `rewards` by player.
     """
 
     def __init__(self, folder: Path, game: Game, iteration: int):
-        """Goes on after `iteration`."""
+        """Continues after `iteration`."""
         self.names = [game.action_name(action) for action in range(game.num_actions)]
         self.lines = Lines(folder / FILE, iteration)
 
     def add(self, iteration: int, ended: Ended) -> None:
-        """Writes the games of an iteration, which may still lie on the device.
+        """Writes the games of an iteration, which may still be on the device.
 
         Raises:
             OSError: they have to wait until there is room.
@@ -54,13 +54,13 @@ class Archive:
 
 
 def distinct_openings(ended: Ended) -> float | None:
-    """The share of different openings among the games that ended in an iteration, numpy arrays; None for no games."""
+    """Share of distinct openings among the games that ended in an iteration (numpy arrays); None without games."""
     openings = ended.moves[ended.there, :OPENING_MOVES]
     return len(np.unique(openings, axis=0)) / len(openings) if len(openings) else None
 
 
 def read(folder: Path) -> Iterator[dict[str, Any]]:
-    """The games of a run, oldest first; a line that a crash broke off is left out."""
+    """The games of a run, oldest first, without a line that a crash cut off."""
     path = folder / FILE
     if not path.exists():
         return
@@ -71,7 +71,7 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def replay(game: Game, line: dict[str, Any]) -> list[Any]:
-    """The positions of an archived game, the start position first.
+    """The positions of a logged game, beginning with the start position.
 
     Raises:
         ValueError: a move is unknown or was not legal.

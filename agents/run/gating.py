@@ -1,4 +1,4 @@
-"""Matches during a run: the network as it is against the one it last met, for a rating and for gating."""
+"""Matches during a run: the current network against its reference, for a rating and for gating."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from envs.game import Game
 
 @dataclasses.dataclass(frozen=True)
 class Rating:
-    """What a run knows of its strength."""
+    """Strength of a run so far."""
 
-    elo: float = 0.0  # of the newest network that has played, the one that the run began with having 0
-    score: float | None = None  # its share of the points of its last match
-    updates: int = 0  # of the network when it last played
-    taken: int = 0  # matches after which it took the place of the one it met
+    elo: float = 0.0  # of the reference, relative to the initial network
+    score: float | None = None  # the newest network's share of the points of the last match
+    updates: int = 0  # of the newest network at the last match
+    taken: int = 0  # matches after which the newest network became the reference
 
 
 Match = Callable[[Run, Rating], tuple[Run, Rating]]
 
 
 class BrokenOff(Exception):
-    """A match that nobody waits for any more."""
+    """A match was abandoned after a stop request."""
 
 
 def check_rating(game: Game, config: Config) -> None:
@@ -44,12 +44,12 @@ def check_rating(game: Game, config: Config) -> None:
 def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
     """`rate(run, rating) -> (run, rating)` plays `rating_games` games between `ema_weights` and `reference_weights`.
 
-    The newest weights become the reference, with gating only when they have `gate_share` of the points, or of the
-    decided games (`gate_decided`), one at least. A match won by one side throughout counts as if half a game more had
+    The newest weights then become the reference. With `gate` they must reach `gate_share` of the points, or with
+    `gate_decided` of the decided games, of which there must be one. A one-sided match counts as if half a game more had
     gone the other way, so that ratings stay finite.
 
-    Once `asked()` to stop, in whichever process, the match is broken off and is still due: run and rating stay as they
-    were, so that whoever goes on plays the same match from its beginning.
+    Once `asked()` to stop, in any process, the match is abandoned and is still due. Run and rating stay as they were,
+    so a resumed run plays the same match from its beginning.
     """
 
     def hear(points: np.ndarray) -> None:
@@ -66,7 +66,7 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration
         key = jax.random.fold_in(key, int(run.iteration))
-        # Every process plays the whole match by itself, and the first one's result counts.
+        # Every process plays the whole match, and the result of the first process counts.
         try:
             scores = next(play(*processes.local((run.learning.ema_weights, run.reference_weights, key)))).score
             score, won, lost = scores.mean(), (scores == 1).sum(), (scores == 0).sum()
@@ -89,11 +89,11 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
 
 
 def due(config: Config, run: Run, rating: Rating) -> bool:
-    """Whether it is time for a match."""
+    """Whether a match is due."""
     learned = (int(run.learning.updates) - rating.updates) * config.batch_size
     return config.rating_games > 0 and learned >= config.rating_positions
 
 
 def copied(tree: Any) -> Any:
-    """Other arrays with the same numbers: two names for one could not both be given back to a compiled program."""
+    """A copy of the arrays: aliased buffers could not both be donated to a compiled program."""
     return jax.tree.map(lambda x: x.copy(), tree)

@@ -1,4 +1,4 @@
-"""The loop of a run on the host: programs, iterations, saves, and the end."""
+"""The loop of a run on the host: compiled programs, iterations, saves, and the end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from agents.training.selfplay import Ended
 
 
 class Stop:
-    """Asks the loop to end after the iteration or in the match under way; a second signal ends the program at once."""
+    """Asks the loop to end after the current iteration or match; a second signal ends the program at once."""
 
     def __init__(self, report: Report):
         self.asked = False
@@ -76,7 +76,7 @@ def train_in(
     built = False
     try:
         programs = build(game, net, config, devices, report, lambda: stop.asked)
-        built = True  # and the memory is enough
+        built = True  # and the memory suffices
         run = load_run(resume, config, devices) if resume else programs.start()
         if processes.is_main_process():
             checkpoint.forget_later(folder, iteration)
@@ -102,11 +102,11 @@ def train_in(
 
 @dataclasses.dataclass(frozen=True)
 class Programs:
-    """What a run consists of, compiled."""
+    """The compiled programs of a run."""
 
     start: Callable[[], Run]
-    play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with figures
-    learn: Callable[[Run, float], tuple[Run, Any]]  # with figures
+    play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with metrics
+    learn: Callable[[Run, float], tuple[Run, Any]]  # with metrics
     rate: Match | None
 
 
@@ -114,20 +114,20 @@ REHEARSAL = "preflight"  # name of the thread
 
 
 class BackgroundPreflight:
-    """The preflight of a run, beside its iterations from the second on, so that nobody waits for it."""
+    """Runs the preflight alongside the iterations of a run, from the second on, so that training need not wait."""
 
     def __init__(self, config: Config, report: Report):
         self.config, self.report = config, report
         self.wanted = config.preflight
         self.score: Future[preflight.Score] | None = None
-        if jax.process_count() > 1:  # all processes go on or none
+        if jax.process_count() > 1:  # all processes continue or none
             self.check(wait=True)
 
     def check(self, wait: bool = False) -> None:
-        """Begins when first called, and tells the outcome once it is there.
+        """Starts the preflight when first called, and reports its outcome once known.
 
         Raises:
-            PreflightError: the toy game was not learnt.
+            PreflightError: the toy game was not learned.
         """
         if self.wanted:
             self.wanted, self.score = False, Future()
@@ -145,11 +145,11 @@ class BackgroundPreflight:
 
 @dataclasses.dataclass(frozen=True)
 class RunServices:
-    """Where a run goes, and whence it is asked to stop."""
+    """Outputs and stop signal of a run."""
 
     saver: checkpoint.Saver
     report: Report
-    archive: Archive | None  # None in the processes that do not speak
+    archive: Archive | None  # None in processes that print nothing
     stop: Stop
     rehearsal: BackgroundPreflight
 
@@ -157,7 +157,7 @@ class RunServices:
 def build(
     game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, asked: Callable[[], bool]
 ) -> Programs:
-    """The parts of a run, once it is known that the memory is enough; `asked` breaks rating matches off."""
+    """Compiles the programs of a run and checks that they fit into memory; `asked` interrupts rating matches."""
     began = time.monotonic()
     parts = recipe.system(config)
     start = lambda: parts.start_run(game, net, config)
@@ -165,7 +165,7 @@ def build(
     places = mesh.shardings(devices, parts.run_specs(shapes))
     laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
     compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
-    with ThreadPoolExecutor() as together:  # compiling leaves the other cores idle
+    with ThreadPoolExecutor() as together:  # compiling one program leaves other cores idle
         plays = {now: together.submit(compiled, parts.make_play(game, net, now, devices)) for now in stages(config)}
         learning = together.submit(compiled, parts.make_learn(game, net, config, devices), 0.0)
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
@@ -179,7 +179,7 @@ def build(
 def demand_memory(
     play: Iterable[Any], learn: Any, run: Run, config: Config, devices: Mesh, length: Callable[[Config], int]
 ) -> str:
-    """Refuses a run that does not fit, given its compiled programs and its shapes; else what it needs, in words."""
+    """Refuses a run that does not fit, given its compiled programs and its shapes; else says what it needs."""
     plays, learns = [memory.needed(program) for program in play], memory.needed(learn)
     if learns is None or None in plays:
         return ""
@@ -195,7 +195,7 @@ def demand_memory(
     )
     memory.demand(need, memory.there(device, local), config, devices.size, length)
     machine = memory.host()
-    if not need.saved and machine is not None:  # what is saved goes through the host's memory
+    if not need.saved and machine is not None:  # a save goes through the host's memory
         copy = need._replace(play=need.run, learn=need.run)
         place = "of its host's memory for each device, to be saved, which has"
         memory.demand(copy, machine // local, config, devices.size, length, place)
@@ -203,8 +203,8 @@ def demand_memory(
 
 
 def iterate(programs: Programs, config: Config, run: Run, progress: float, report: Report) -> tuple[Run, Ended, dict]:
-    """One iteration and its figures; both phases are sent off together, and the host waits for the first only to tell
-    them and their times apart."""
+    """One iteration and its metrics. Both phases are dispatched together; the host waits for the first only to show and
+    time the phases separately."""
     report.phase("self-play")
     start = time.monotonic()
     run, played, ended = programs.play[stage(config, progress)](run)
@@ -226,15 +226,15 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
     Raises:
-        PreflightError: what runs beside the first iterations has failed.
-        NotFiniteError: too many updates in a row were skipped, or self-play met answers that are not finite, after
-            which its games are worth nothing; the checkpoints from before stay.
+        PreflightError: the preflight alongside the first iterations failed.
+        NotFiniteError: too many consecutive updates were skipped, or self-play met non-finite outputs, which make its
+            games worthless. Earlier checkpoints stay.
     """
     saver, report = outlets.saver, outlets.report
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
     _, asked = agreed(0, outlets.stop.asked)
-    if programs.rate is not None and due(config, run, rating) and not asked:  # see below
+    if programs.rate is not None and due(config, run, rating) and not asked:  # see the comment below
         report.phase("match")
         run, rating = programs.rate(run, rating)
         _, asked = agreed(0, outlets.stop.asked)
@@ -248,8 +248,8 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
             "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
-        # A match may last longer than the notice that a machine is taken away, so it is left out or broken off. Whoever
-        # goes on plays it first: it follows from the run as it was saved.
+        # A match may outlast the notice before a machine is taken away, so a stop request skips or abandons it. The
+        # saved run determines the match, so a resumed run plays it first.
         if programs.rate is not None and due(config, run, rating) and not asked:
             report.phase("match")
             run, rating = programs.rate(run, rating)
@@ -269,19 +269,19 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
         if figures.get("broken_rows") or run.learning.skipped >= learner.MOST_SKIPPED:
             saver.wait()
             raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), run, saver.intact())
-        # What led to a skipped update is not saved over what was there before it.
+        # A state with skipped updates must not replace the checkpoint from before them.
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(snapshot(run), **counters):
             saved_at = now
     if not asked:
         report.phase("preflight")
         outlets.rehearsal.check(wait=True)
-    report.phase("saving")  # at once where the run was asked to stop: not much time may be left
+    report.phase("saving")  # at once after a stop request: little time may be left
     saver.finish(snapshot(run), **done, rating=dataclasses.asdict(rating))
     return run, done
 
 
 def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
-    """What all processes decide by: the seconds of the first one's clock, and whether any was asked to stop."""
+    """What all processes decide by: the elapsed seconds of the first process, and whether any was asked to stop."""
     told = processes.allgather(elapsed, asked)
     return float(told[0, 0]), bool(told[:, 1].any())

@@ -1,4 +1,4 @@
-"""What a run needs of each device's memory and of its host's, and what is there: said before anything is lost."""
+"""Memory that a run needs on each device and on its host, compared with what is there before training starts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ GIB = 2**30
 
 
 class TooLittleError(ValueError):
-    """There is less memory than a run needs; the message is for people."""
+    """There is less memory than a run needs; the message is for the user."""
 
 
 def needed(compiled: Any) -> int | None:
-    """Bytes that a compiled program plans for on each device: arguments, results that do not take their place, and
-    everything in between. None where the compiler does not say."""
+    """Bytes that a compiled program plans for on each device: arguments, results that do not replace them, and
+    temporaries. None where the compiler gives no plan."""
     plan = compiled.memory_analysis()
     if plan is None:
         return None
@@ -37,7 +37,7 @@ def held(tree: Any) -> int:
 
 
 def there(device: Any, devices: int) -> int | None:
-    """Bytes of a device, or the share of one of so many CPU devices in the machine's; None where nobody says."""
+    """Bytes of a device, or the machine's bytes divided among its `devices` CPU devices. None if unknown."""
     if device.platform != "cpu":
         return (device.memory_stats() or {}).get("bytes_limit")
     machine = host()
@@ -45,14 +45,14 @@ def there(device: Any, devices: int) -> int | None:
 
 
 def host() -> int | None:
-    """Bytes that this process may use of the machine's: all of them, or what a container is allowed."""
+    """Bytes of the machine that this process may use: all of them, or a container's limit. None if unknown."""
     if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
         return None
     return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits())
 
 
 def limits(root: Path = Path("/")) -> Iterator[int]:
-    """Limits of the control groups that this process is in, of Linux; version 1 writes a huge number for none."""
+    """Limits of the Linux control groups that this process is in; version 1 writes a huge number for none."""
     groups = root / "proc/self/cgroup"
     for line in groups.read_text().splitlines() if groups.exists() else []:
         _, controllers, path = line.split(":", 2)
@@ -60,7 +60,7 @@ def limits(root: Path = Path("/")) -> Iterator[int]:
         if not version_2 and "memory" not in controllers.split(","):
             continue
         top = root / "sys/fs/cgroup" / ("" if version_2 else "memory")
-        # A group's limit holds for all below it. Within a container the path may be the host's: only the top is seen.
+        # A group's limit holds for all below it. In a container the path may be the host's; only the top is visible.
         inside = top / path.lstrip("/")
         for folder in (inside, *inside.parents):
             limit = folder / ("memory.max" if version_2 else "memory.limit_in_bytes")
@@ -71,20 +71,20 @@ def limits(root: Path = Path("/")) -> Iterator[int]:
 class Need(NamedTuple):
     """Bytes on each device."""
 
-    play: int  # that the largest program of self-play plans for, the run included
-    learn: int  # the same of learning
+    play: int  # of the largest self-play program, including the run
+    learn: int  # of the learning program, including the run
     run: int
-    ring: int  # of the run, its replay buffer
-    weights: int  # of the run, what does not depend on games: weights and optimiser
-    saved: bool  # whether what is being saved is a copy beside it
+    ring: int  # the replay buffer, part of `run`
+    weights: int  # weights and optimiser, the part of `run` that does not depend on games
+    saved: bool  # whether a save keeps a second copy of the run
 
     @property
     def most(self) -> int:
         return max(self.play, self.learn) + self.saved * self.run
 
 
-SPARE = 0.05  # of the memory that a proposal leaves free: parts are only roughly in proportion
-SCALARS = 32  # bytes for a row of the buffer, at most, in which updates look for rows to draw
+SPARE = 0.05  # of the memory that a proposal leaves free: its estimates scale only roughly
+SCALARS = 32  # bytes per buffer row, at most, that updates need to draw rows
 HALVINGS = 12
 
 
@@ -93,14 +93,15 @@ def proposal(need: Need, have: int, config: Config, devices: int, length: Callab
 
     Args:
         need: what the run of `config` takes.
-        length: rows of time in the buffer of some options, which have a least number whatever the capacity.
+        length: rows of time in the buffer of given options, which has a minimum whatever the capacity.
 
-    Returns: None where weights and optimiser leave no room.
+    Returns:
+        None if weights and optimiser leave no room.
     """
     longest, t = length(config), config.plies_per_iteration
     row = need.ring / longest / config.num_envs
     lanes = need.run - need.ring - need.weights
-    # What the programs take beside the run, and how much of that of updates stays: gradients, steps and scalars.
+    # What the programs need beyond the run. Of learning, gradients, steps and scalars do not shrink.
     play, learn = need.play - need.run, need.learn - need.run
     stays = min(learn, 2 * need.weights + int(SCALARS / devices * longest * config.num_envs))
     halvings = sorted(itertools.product(range(HALVINGS), repeat=2), key=lambda pair: (sum(pair), pair))
@@ -132,10 +133,10 @@ def demand(
     length: Callable[[Config], int],
     place: str = "on each device, which has",
 ) -> None:
-    """Refuses what cannot fit, see `proposal`.
+    """Refuses a run that cannot fit, see `proposal`.
 
     Raises:
-        TooLittleError: names options that would fit.
+        TooLittleError: the message names options that would fit.
     """
     if have is None or need.most <= have:
         return

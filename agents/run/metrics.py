@@ -1,4 +1,4 @@
-"""What a run tells: one JSON line per iteration, TensorBoard files, a line for people and a bar of progress."""
+"""Output of a run: one JSON line per iteration, TensorBoard files, a line for the user and a progress bar."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ from tensorboardX.summary import scalar
 from agents.storage.jsonl import Lines
 
 METRICS, TENSORBOARD = "metrics.jsonl", "tensorboard"  # names in the folder of a run
-PROTO: Any = event_pb2  # makes its classes when it is imported
-BOARD_SECONDS = 10.0  # between two writes for TensorBoard: each waits for the disk
-WATCHED = 30  # iterations over which the value is watched
-FLAT = 0.97  # of the loss of a head that says 0: from there on nothing has been learnt
-BY_HEART = 1.05  # of the squared error on new games of a head that says 0: what is learnt is no more than these games
-NEARLY_DRAWN = 0.1  # of the squared outcome: below, 0 is a good answer
-BOARD_PATIENCE = 60.0  # seconds after one that failed, each try being a file of its own
+PROTO: Any = event_pb2  # its classes are made on import
+BOARD_SECONDS = 10.0  # between two flushes for TensorBoard, which wait for the disk
+WATCHED = 30  # iterations over which value metrics are averaged
+FLAT = 0.97  # of the loss of a head that says 0: from this share on nothing has been learned
+BY_HEART = 1.05  # of the squared error on new games of a head that says 0: from this share on the head overfits
+NEARLY_DRAWN = 0.1  # of the squared result: below this, 0 is a good answer
+BOARD_PATIENCE = 60.0  # seconds before the next try after a failure: each try makes a new file
 
 
 class Board:
-    """Scalars for TensorBoard. Written by this thread: tensorboardX's own thread dies of a full disk, and
-    whoever waits for it hangs."""
+    """Scalars for TensorBoard, written by the calling thread. tensorboardX's own thread dies when the disk is full, and
+    its caller then hangs."""
 
     def __init__(self, folder: Path, iteration: int):
-        """Goes on after `iteration`: curves beyond it, which a crash left behind, are dropped."""
+        """Continues after `iteration`: later values, left by a crash, are dropped from the curves."""
         self.folder, self.iteration, self.files = folder, iteration, 0
         self.writer: EventsWriter | None = None
         self.flushed = 0.0
         self.failed: OSError | None = None
-        self.again = 0.0  # when it is tried once more
+        self.again = 0.0  # time of the next try after a failure
 
     def add(self, values: dict[str, float], iteration: int) -> None:
-        """Raises OSError when the values are not written; they are then left out."""
+        """Raises OSError if the values are not written; they are then left out."""
         if self.failed is not None and time.monotonic() < self.again:
             raise self.failed
         try:
@@ -77,15 +77,15 @@ class Board:
 
 
 class Level:
-    """Tells, once, that figures were no better than their baselines in `WATCHED` iterations."""
+    """Reports, once, that a metric was no better than its baseline over `WATCHED` iterations."""
 
     def __init__(self, share: float):
-        """`share` of the baseline from which on they are no better."""
+        """`share` of the baseline at or above which the metric is no better."""
         self.share, self.told = share, False
         self.recent: deque[tuple[float, float]] = deque(maxlen=WATCHED)
 
     def reached(self, figure: float | None, baseline: float | None) -> tuple[float, float] | None:
-        """Means of both, the first time; iterations without figures do not count, nor games nearly all drawn."""
+        """Means of both, the first time. Iterations without them, or with nearly all games drawn, do not count."""
         if figure is None or not baseline or baseline < NEARLY_DRAWN:
             return None
         self.recent.append((figure, baseline))
@@ -97,14 +97,14 @@ class Level:
 
 
 class Balance:
-    """Watches whether the value is learnt beside the policy (in the Flight of Queen article it was not, and nobody was
-    told), and whether it is true of new games too."""
+    """Watches whether the value head learns alongside the policy, and whether it generalises to new games. In the
+    Flight of Queen article it did not learn, and nothing reported it."""
 
     def __init__(self):
         self.learnt, self.foretold = Level(FLAT), Level(BY_HEART)
 
     def warning(self, figures: dict[str, Any]) -> str | None:
-        """A line for people, once for each trouble."""
+        """A warning for the user, once per problem."""
         square = lambda name: None if figures.get(name) is None else figures[name] ** 2
         flat = self.learnt.reached(figures.get("value_loss"), figures.get("value_baseline"))
         worse = self.foretold.reached(square("value_error"), square("value_target_rms"))
@@ -122,13 +122,13 @@ class Balance:
 
 class Report:
     """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines. A disk
-    that takes nothing is told of, once, and does not end the run."""
+    that cannot be written is reported once and does not end the run."""
 
     def __init__(self, folder: Path, iteration: int, progress: float):
-        """Goes on after `iteration`."""
+        """Continues after `iteration`."""
         self.lines = Lines(folder / METRICS, iteration)
         self.board = Board(folder / TENSORBOARD, iteration)
-        self.unwritten: set[str] = set()  # that the reader knows of
+        self.unwritten: set[str] = set()  # already reported to the user
         self.balance = Balance()
         self.console = Console(stderr=True)
         columns = (
@@ -138,13 +138,13 @@ class Report:
             TextColumn("{task.fields[left]}"),
         )
         self.bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
-        self.known = ""  # what the last iteration told, shown beside the phase
+        self.known = ""  # headline of the last iteration, shown next to the phase
         self.task = self.bar.add_task("compiling", total=1.0, left="")
         self.bar.update(self.task, completed=progress)
         self.bar.start()
 
     def say(self, text: str) -> None:
-        """A line for people, on standard error; where that cannot be written, nobody is told and nothing ends."""
+        """Prints a line for the user on standard error; a failure to do so is ignored."""
         with contextlib.suppress(OSError):
             self.console.print(text, highlight=False, soft_wrap=True)
 
@@ -176,7 +176,7 @@ class Report:
             self.unwritten.discard(name)
 
     def phase(self, name: str) -> None:
-        """What is going on from now on."""
+        """Shows the phase that begins now."""
         self.bar.update(self.task, description=f"{name}  {self.known}")
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Report:
 
 
 class Silence(Report):
-    """For the processes that do not speak, see agents/runtime/processes.py."""
+    """For the processes that print nothing, see agents/runtime/processes.py."""
 
     def __init__(self):
         pass
@@ -208,7 +208,7 @@ class Silence(Report):
 
 
 def plain(value: Any) -> Any:
-    """A figure as JSON has it: six digits, None for NaN, lists for arrays."""
+    """A metric as JSON: six digits, None for non-finite numbers, lists for arrays."""
     if isinstance(value, list):
         return [plain(x) for x in value]
     if isinstance(value, float):
@@ -217,19 +217,19 @@ def plain(value: Any) -> Any:
 
 
 def time_left(figures: dict[str, Any]) -> str:
-    """What is left of the budget, by the pace of the run so far: iterations may last longer than rich remembers."""
+    """Time left of the budget, by the pace of the run so far; rich's own estimate forgets long iterations."""
     minutes = figures["minutes_left"]
     return "" if minutes is None else f"{minutes:.0f} min left" if minutes >= 1 else f"{60 * minutes:.0f} s left"
 
 
 def headline(figures: dict[str, Any]) -> str:
-    """What the bar of progress says of a run: how far, how quick, how strong."""
+    """Text of the progress bar: iteration, speed and rating."""
     rating = "" if figures["rating"] is None else f", rating {figures['rating']:.0f}"
     return f"iteration {figures['iteration']}, {figures['moves_per_second']:.0f} moves/s{rating}"
 
 
 def summary(figures: dict[str, Any]) -> str:
-    """The figures that people follow, in one line."""
+    """The main metrics in one line."""
     show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
     speed = show("moves_per_second", ".0f")
     left = time_left(figures)

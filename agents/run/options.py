@@ -1,4 +1,4 @@
-"""Options of `train.py`: the configuration, and where a run goes on from."""
+"""Command-line options of `train.py`: the configuration, and the checkpoint to resume from."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ from agents.storage import checkpoint
 
 @dataclasses.dataclass(frozen=True)
 class Training(Config):
-    """Trains a network by self-play. Defaults suit the game and the device found: see them with --env=GAME --help."""
+    """Trains a network by self-play. Defaults depend on the game and the device: see them with --env=GAME --help."""
 
     coordinator: str = ""
-    """Of several processes, one on every host: HOST:PORT of the first one, or `auto` on Slurm, Open MPI, Kubernetes or
-    a TPU pod, whose environment says who takes part. See docs/scaling.md."""
+    """For several processes, one on every host: HOST:PORT of the first process. With `auto`, the environment of Slurm,
+    Open MPI, Kubernetes or a TPU pod names the processes. See docs/scaling.md."""
     num_processes: int | None = None
-    """How many processes there are; with HOST:PORT."""
+    """Number of processes; with HOST:PORT."""
     process_id: int | None = None
-    """Which of them this one is, from 0; with HOST:PORT."""
+    """Number of this process, from 0; with HOST:PORT."""
     resume: str = ""
-    """Folder of a run, or one of its resume/ITERATION, to go on with. Only the budget and the saving may change."""
+    """Folder of a run, or one of its resume/ITERATION. Only the budget, saving, --preflight and --devices may
+    change."""
 
 
 def _number(text: str | None) -> int | None:
@@ -39,7 +40,7 @@ def _number(text: str | None) -> int | None:
 
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
-    """Options of `train.py`: the config, and the resume checkpoint to go on from, if any."""
+    """Parses the options of `train.py`: the config, and the checkpoint to resume from, if any."""
     mesh.claim_cores()
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--env", default="foq")
@@ -81,7 +82,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
 
 
 def _with_budget(config: Config, base: Config, arguments: Sequence[str], given: bool) -> Config:
-    """One kind of budget given on the command line takes the place of the other kind's default."""
+    """A budget of one kind on the command line replaces the other kind's default."""
     names = {a.split("=")[0] for a in arguments}
     if given and "--minutes" not in names:
         config = dataclasses.replace(config, minutes=None)

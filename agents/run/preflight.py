@@ -1,8 +1,9 @@
-"""Whether a configuration can learn at all: beside a long run's beginning a solved toy game is learnt with its parts.
+"""Checks whether a configuration can learn at all: early in a long run, its components learn a solved toy game.
 
-The race to a sum: by turns the players add 1 to 3 to a sum, and who makes it 12 wins. Who is to move at 0, 4 or 8 has
-lost; elsewhere exactly one addition wins, the one that leads there. So every value is known, and those of the two sides
-alternate: a sign that is wrong anywhere, in a target, a head, a loss or a backup, shows within a few hundred updates.
+The game is a race to a sum. Players take turns adding 1 to 3, and the player who makes it 12 wins. The player to move
+at 0, 4 or 8 has lost. Elsewhere exactly one addition wins: the one to the next multiple of 4. Every value is known, and
+values alternate between the two sides. A wrong sign in a target, a head, a loss or a backup thus shows within a few
+hundred updates.
 """
 
 from __future__ import annotations
@@ -32,26 +33,26 @@ BATCH = 64
 
 
 class PreflightError(ValueError):
-    """The toy game was not learnt; the message is for people."""
+    """The toy game was not learned; the message is for the user."""
 
 
 class Score(NamedTuple):
-    values: float  # share of positions whose learnt value has the right sign
+    values: float  # share of positions whose learned value has the right sign
     moves: float  # share of won positions in which the search plays a winning move
     seconds: float
 
 
 def toy_config(config: Config) -> Config:
-    """The configuration for the toy game: its parts as they are, its sizes small, so that all of it takes seconds."""
+    """The configuration for the toy game: the same components at small sizes, so that all of it takes seconds."""
     return dataclasses.replace(
         config,
         env=f"sum_to_100:target={TARGET},largest={LARGEST}",
         seed=0,
         num_envs=64,
         plies_per_iteration=4,
-        random_opening_plies=4,  # every sum is met, whatever the players think of it
+        random_opening_plies=4,  # so that every sum occurs, whatever the players prefer
         num_simulations=min(config.num_simulations, 8),  # the search must need the network
-        proofs=False,  # or it would not
+        proofs=False,  # a search with proofs would not need it
         temperature_plies=4,
         channels=min(config.channels, 32),
         blocks=min(config.blocks, 1),
@@ -62,12 +63,12 @@ def toy_config(config: Config) -> Config:
         ema_positions=min(config.ema_positions, 20 * BATCH),
         rating_games=0,
         gate=False,
-        early_urge=0.0,  # the toy game calls nothing urgent
+        early_urge=0.0,  # the toy game has no `urge`
     )
 
 
 def rehearse(config: Config) -> Score:
-    """Learns the toy game with the parts of `config`, and looks at every position of it."""
+    """Learns the toy game with the components of `config`, and scores every position."""
     began = time.monotonic()
     config = toy_config(config)
     game = envs.make(config.env)
@@ -95,9 +96,10 @@ def look(game: envs.Game, net: Any, config: Config, weights: Any) -> tuple[np.nd
 
 
 def demand(config: Config) -> Score:
-    """
+    """Runs the preflight.
+
     Raises:
-        PreflightError: the toy game is not learnt.
+        PreflightError: the toy game is not learned.
     """
     score = rehearse(config)
     if min(score.values, score.moves) < DEMANDED:

@@ -1,4 +1,4 @@
-"""One page about a run, without outside resources: python -m agents.run.report runs/NAME [PAGE.html]"""
+"""One self-contained HTML page about a run: python -m agents.run.report runs/NAME [PAGE.html]"""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agents.runtime import cli
 from agents.storage import weights as models
 
 FILE = "report.html"
-SAMPLES, PICTURES = 3, 6  # games, and positions of each
+SAMPLES, PICTURES = 3, 6  # sampled games, and positions of each
 COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 
 Rows = list[dict[str, Any]]
@@ -37,7 +37,7 @@ class Panel:
 
     title: str
     what: str  # one sentence on how to read it
-    curves: tuple[tuple[str, str], ...]  # (figure, label)
+    curves: tuple[tuple[str, str], ...]  # (metric, label)
     share: bool = False  # from 0 to 1
     stacked: bool = False
 
@@ -97,7 +97,7 @@ PANELS = (
 
 
 def read_metrics(folder: Path) -> Rows:
-    """The iterations of a run, with what follows from them.
+    """The iterations of a run, with metrics derived from them.
 
     Raises:
         ValueError: there are none.
@@ -127,7 +127,7 @@ def new_figure(wide: bool = False):
 
 
 def as_svg(figure: Any) -> str:
-    """The figure as SVG, whose text and frame take the colour of the page."""
+    """The figure as SVG; its text and frame take the colour of the page."""
     import matplotlib
 
     out = io.StringIO()
@@ -138,7 +138,7 @@ def as_svg(figure: Any) -> str:
 
 
 def draw_panel(panel: Panel, rows: Rows) -> str | None:
-    """The panel as SVG, without figures that are nothing throughout; None where a run has none of them."""
+    """The panel as SVG, without metrics that are always 0 or missing; None if no metric is left."""
     known = [(name, label) for name, label in panel.curves if any(row.get(name) for row in rows)]
     if not known:
         return None
@@ -161,7 +161,7 @@ def draw_panel(panel: Panel, rows: Rows) -> str | None:
 
 
 def draw_calibration(rows: Rows) -> str | None:
-    """Mean results over the network's values in the last fifth of the run."""
+    """Mean results by the network's value, in the last fifth of the run."""
     late = [row["calibration"] for row in rows[-max(1, len(rows) // 5) :] if row.get("calibration")]
     if not late:
         return None
@@ -182,7 +182,7 @@ def draw_calibration(rows: Rows) -> str | None:
 
 
 def draw_ladder(folder: Path) -> str | None:
-    """Ratings of the networks beside the baselines, where `evaluate.py ladder` has measured them."""
+    """Ratings of the networks and the baselines, if `evaluate.py ladder` has measured them."""
     path = folder / LADDER
     if not path.is_file():
         return None
@@ -194,7 +194,7 @@ def draw_ladder(folder: Path) -> str | None:
 
 
 def draw_race(trained: models.TrainedNetwork) -> str | None:
-    """Of the race to a sum, the network's value of every total for who is to move there, beside the exact one."""
+    """For the race to a sum: the network's value of every total for the player to move, next to the exact value."""
     game = trained.game
     name, _, options = game.name.partition(":")
     if name != "sum_to_100":
@@ -205,7 +205,7 @@ def draw_race(trained: models.TrainedNetwork) -> str | None:
     states = states._replace(total=jnp.asarray(totals, states.total.dtype))
     _, value = jax.jit(trained.net.apply)(trained.weights, jax.vmap(game.observe)(states))
     figure, axes = new_figure(wide=True)
-    lost = (target - totals) % (largest + 1) == 0  # whatever is added, the other side completes it to largest + 1
+    lost = (target - totals) % (largest + 1) == 0  # the opponent answers every addition so that both add largest + 1
     axes.step(totals, np.where(lost, -1, 1), where="mid", color="grey", linewidth=1, label="exact")
     axes.plot(totals, np.asarray(value), ".-", color=COLOURS[0], label="network")
     axes.set(xlabel="total", ylabel="value for who is to move", ylim=(-1.1, 1.1))
@@ -214,7 +214,7 @@ def draw_race(trained: models.TrainedNetwork) -> str | None:
 
 
 def pictures(game: envs.Game, line: dict[str, Any]) -> list[tuple[str, str]]:
-    """Positions of an archived game, evenly from where play began to the end, as (caption, SVG)."""
+    """Positions of a logged game as (caption, SVG), evenly spaced from the start of play to the end."""
     states = game_log.replay(game, line)
     first, last = line["opening"], len(states) - 1
     plies = sorted({first + round((last - first) * i / (PICTURES - 1)) for i in range(PICTURES)})
@@ -226,7 +226,7 @@ _serial = itertools.count()
 
 
 def alone(svg: str) -> str:
-    """The picture with identifiers of its own, so that many fit on one page."""
+    """The picture with unique identifiers, so that many fit on one page."""
     mark = f"p{next(_serial)}"
     for name in set(re.findall(r'\bid="([^"]+)"', svg)):
         svg = svg.replace(f'id="{name}"', f'id="{mark}{name}"').replace(f"#{name}", f"#{mark}{name}")
@@ -258,7 +258,7 @@ def samples(game: envs.Game, folder: Path) -> str:
 
 
 def facts(rows: Rows, config: Any, game: envs.Game) -> str:
-    """What the run was, as a table."""
+    """The key facts of the run as a table."""
     last = rows[-1]
     search = f"{config.search}, {config.num_simulations} simulations"
     known: Sequence[tuple[str, Any]] = (

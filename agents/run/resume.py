@@ -1,4 +1,4 @@
-"""What a run begins with or goes on from: its checkpoint, or the weights of another network."""
+"""Initial state of a run: from its checkpoint, or with the weights of another network."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from agents.training.iteration import Run
 from agents.training.replay import Replay
 from agents.training.selfplay import Row
 
-# Options that decide which weights there are.
+# Options that determine the shapes of the weights.
 SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight")
 
 
 def sizes(path: Path) -> dict[str, Any]:
-    """The options of `SIZES` with which the network of a run or model was made."""
+    """The options of `SIZES` of the network of a run or model."""
     config = models.about(models.find(path))["config"]
     return {name: getattr(config, name) for name in SIZES}
 
 
 def begin_with(net: Network, config: Config) -> Network:
-    """The network of `config`, begun with the weights of `config.weights` in place of random ones; grown where the
-    network is to have more channels or blocks than those are for, and stretched where the board has another size.
+    """The network of `config`, initialised with the weights of `config.init_from` instead of random ones. They are
+    grown to more channels or blocks, and resized where the board has another size.
 
     Raises:
         CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
@@ -48,7 +48,7 @@ def begin_with(net: Network, config: Config) -> Network:
     if its.env.split(":")[0] != config.env.split(":")[0]:
         raise CheckpointError(f"--init_from: {path} is a network for {its.env}, not for {config.env}")
     grows = config.channels >= its.channels and config.blocks >= its.blocks
-    grows &= config.blocks == its.blocks or config.network == "resnet"  # of the others new blocks change the outputs
+    grows &= config.blocks == its.blocks or config.network == "resnet"  # in others new blocks change the outputs
     small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
     weights, known = models.load(path, its), models.shapes_of(its.env, its)
     if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, models.shapes_of(its.env, small)) or not grows:
@@ -70,13 +70,13 @@ def _board(env: str) -> tuple[int, int]:
 
 
 def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
-    """Saves network and run under `folder` and waits for it; returns the path of the network."""
+    """Saves network and run under `folder` and waits until they are written; returns the path of the network."""
     checkpoint.Saver(folder, config, lambda text: None).finish(snapshot(run), **counters)
     return folder / "networks" / str(int(run.iteration))
 
 
 def stored(run: Run) -> dict[str, Any]:
-    """A run by its fields, without lessons where there are none: so runs from before there were any can be read."""
+    """The fields of a run, without `lessons` if there are none, so that older runs without that field can be read."""
     fields = run._asdict()
     return fields if run.lessons is not None else {name: x for name, x in fields.items() if name != "lessons"}
 
@@ -86,7 +86,7 @@ def _abstract(tree: Any, shardings: Any) -> Any:
 
 
 def load_run(path: Path, config: Config, devices: Mesh) -> Run:
-    """The run from `resume/ITERATION`, laid out on `devices`, however many it was saved from; `config` from `about`."""
+    """The run from `resume/ITERATION`, laid out on `devices`, however many devices saved it; `config` from `about`."""
     game = envs.make(config.env)
     parts = recipe.system(config)
     shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
@@ -102,7 +102,7 @@ def load_run(path: Path, config: Config, devices: Mesh) -> Run:
 
 
 def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
-    """A run saved before rows told whose each cell is in the end: of its rows nobody knows."""
+    """Reads a run saved before rows had `owners`; its rows get unknown owners (-1)."""
     without = lambda rows: {name: x for name, x in rows._asdict().items() if name != "owners"}
     found = read(stored(wanted) | {"replay": wanted.replay._asdict() | {"rows": without(wanted.replay.rows)}})
     unknown = lambda x: jax.jit(lambda: jnp.full(x.shape, -1, x.dtype), out_shardings=x.sharding)()
@@ -111,6 +111,6 @@ def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
 
 
 def snapshot(run: Run) -> Snapshot:
-    """What is saved of a run; at least what learning consists of takes room."""
+    """What is saved of a run. A checkpoint takes at least the size of the learning state."""
     room = sum(x.nbytes for x in jax.tree.leaves(run.learning))
     return Snapshot(int(run.iteration), stored(run), run.learning.ema_weights, room)

@@ -1,1 +1,1 @@
-"""What programs need from the machine: device meshes, several processes, random keys, command lines and errors."""
+"""Runtime services of all programs: device meshes, multiple processes, random keys, command lines and errors."""

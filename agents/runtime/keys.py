@@ -1,8 +1,7 @@
-"""Random keys, one for a batch or one for each of its lanes.
+"""Random keys: one for a whole batch, or one for each lane. All functions accept both a key [] and keys [B].
 
-Self-play gives every lane a key of its own, so what a lane meets depends on the seed, the iteration and the lane's
-number in the whole run, and not on how lanes are divided among devices. Where a batch is one piece, as in play, one key
-serves all of it. These functions work alike on a key [] and on keys [B].
+Self-play gives every lane its own key. A lane's games then depend on the seed, the iteration and the lane's number in
+the run, but not on how lanes are divided among devices. Play uses one key for the batch.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from typing import Any
 import jax
 from jax import Array
 
-APART = 2**31 - 1  # for `fold_in`: a number that no lane, split, iteration or simulation has
+APART = 2**31 - 1  # for `fold_in`: differs from every lane, split, iteration and simulation number
 
 
 def of_lanes(key: Array, lanes: Array) -> Array:
-    """Keys [B] for the lanes of those numbers, int32[B], from one key."""
+    """Keys [B] for the lane numbers `lanes`, int32[B], from one key."""
     return jax.vmap(functools.partial(jax.random.fold_in, key))(lanes)
 
 
@@ -28,17 +27,17 @@ def split(key: Array, num: int = 2) -> Array:
 
 
 def fold_in(key: Array, data: Any) -> Array:
-    """A new key for one number."""
+    """`jax.random.fold_in`, applied to every lane's key if there are several."""
     return jax.random.fold_in(key, data) if key.ndim == 0 else jax.vmap(lambda k: jax.random.fold_in(k, data))(key)
 
 
 def each(key: Array, count: int) -> Array:
-    """Keys [count]: those of the lanes themselves, or as many split off one key."""
+    """Keys [count]: the lanes' own keys, or `count` keys split off one key."""
     return jax.random.split(key, count) if key.ndim == 0 else key
 
 
 def draw(sample: Callable[..., Array], key: Array, shape: tuple[int, ...], *arguments: Array) -> Array:
-    """`sample(key, shape, *arguments)`; with a key for each lane, lane by lane. Shape and arguments lead with [B]."""
+    """`sample(key, shape, *arguments)`, lane by lane if each lane has a key. Shape and arguments lead with [B]."""
     if key.ndim == 0:
         return sample(key, shape, *arguments)
     return jax.vmap(lambda key, *arguments: sample(key, shape[1:], *arguments))(key, *arguments)

@@ -1,9 +1,8 @@
-"""Devices: every one plays its own lanes, keeps their replay and learns from its share of each batch.
+"""Device meshes: each device plays its own lanes, keeps their replay and learns from its share of each batch.
 
-Everything inside an iteration is local to a device but four things: gradients, the statistics of batch normalisation,
-running statistics and figures are averaged over the mesh. A CPU counts as one device per core (`claim_cores`), because
-XLA runs a convolution on one core whatever its batch: two devices of one core each play about twice as fast as one
-device of two.
+Within an iteration, only gradients, batch-normalisation statistics, running statistics and metrics are averaged over
+the mesh. A CPU counts as one device per core (`claim_cores`) because XLA runs a convolution on one core, whatever the
+batch size. Two single-core devices play about twice as fast as one two-core device.
 """
 
 from __future__ import annotations
@@ -19,28 +18,29 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-GAMES = "games"  # the one axis: lanes, and with them replay rows and batches
-SHARED = 2**31 - 1  # folded into a key where others fold in the number of an iteration
+GAMES = "games"  # the only axis: divides lanes, replay rows and batches
+SHARED = 2**31 - 1  # folded into a key; never equals an iteration number
 
 
 def claim_cores() -> None:
-    """Makes a device of every core that this process may use.
+    """Makes every core that this process may use a JAX device.
 
-    Without effect where XLA_FLAGS gives the number of CPU devices already, or after the first use of jax's arrays.
+    Has no effect if XLA_FLAGS already sets the number of CPU devices, or once JAX has started its devices.
     """
     if "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with contextlib.suppress(RuntimeError):  # raised once the devices are there
+    with contextlib.suppress(RuntimeError):  # raised once the devices have started
         jax.config.update("jax_num_cpu_devices", cores)
 
 
 def make_mesh(num_envs: int, batch_size: int, wanted: int | None = None, *, everywhere: bool = False) -> Mesh:
-    """A mesh of `wanted` devices, or of as many as there are and as divide both numbers; those of this process, or
-    `everywhere` as many of every process.
+    """A mesh of `wanted` devices; by default as many as are available and divide both numbers.
+
+    Takes devices of this process only; with `everywhere`, the same number from every process.
 
     Raises:
-        ValueError: `wanted` devices are not there, or they do not divide the lanes or the batch.
+        ValueError: `wanted` devices are not available, or do not divide the lanes or the batch.
     """
     processes = range(jax.process_count()) if everywhere else [jax.process_index()]
     there = [jax.local_devices(process) for process in processes]
@@ -58,19 +58,19 @@ def make_mesh(num_envs: int, batch_size: int, wanted: int | None = None, *, ever
 
 
 def shardings(mesh: Mesh, specs: Any) -> Any:
-    """A tree of PartitionSpec as shardings on `mesh`."""
+    """Shardings on `mesh` for a tree of PartitionSpec."""
     is_spec = lambda x: isinstance(x, PartitionSpec)
     return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
 
 
 def laid_out(start: Callable[[], Any], specs: Callable[[Any], Any], mesh: Mesh) -> Callable[[], Any]:
-    """`start` compiled, its result divided over the mesh as `specs` of it says from the first: a program that is given
-    the same arrays lying in another way is compiled once more."""
+    """`start` compiled, with its result laid out over the mesh by `specs` from the beginning. A later change of layout
+    would compile every program that takes the result again."""
     return jax.jit(start, out_shardings=shardings(mesh, specs(jax.eval_shape(start))))
 
 
 def numbers(x: Array) -> Array:
-    """Places of a device's share of an array in the whole of it, int32[len(x)]; inside a mapped function."""
+    """Global indices of a device's share of an array, int32[len(x)]; inside a mapped function."""
     return jax.lax.axis_index(GAMES) * len(x) + jnp.arange(len(x))
 
 

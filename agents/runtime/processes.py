@@ -1,9 +1,9 @@
-"""Several processes that train one network together, usually one on every host.
+"""Multiple processes that train one network together, usually one per host.
 
-All of them run the same program on the same options. What a host knows by itself (the time, a signal, a folder that is
-there) has to be decided alike by all of them, or some wait for ever in a collective operation that others never begin:
-such decisions go through `told` and `gathered`. Only the first process speaks and writes figures. With one process all
-of this costs nothing.
+All processes run the same program with the same options. Facts local to a host (the time, a signal, an existing folder)
+must lead to the same decision everywhere. Otherwise some processes wait forever in a collective operation that others
+never start. Such decisions go through `broadcast_str` and `allgather`. Only the main process prints and writes metrics.
+With one process all of this is free.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
-CLUSTER = "auto"  # as a coordinator: where the cluster's environment says who takes part
-LOST_AFTER = 25  # seconds of silence after which a process counts as lost, and the others end
-MEETING = 300  # seconds to wait for all processes at the start
-LONGEST = 1024  # bytes of a text
+CLUSTER = "auto"  # as the coordinator: the cluster's environment lists the processes
+LOST_AFTER = 25  # seconds without a heartbeat before a process counts as lost and the others end
+MEETING = 300  # seconds to wait for all processes at startup
+LONGEST = 1024  # bytes in a broadcast text
 
 
 def connect(coordinator: str, num_processes: int | None, process_id: int | None) -> None:
-    """Joins the other processes; before anything that starts jax's devices. Does nothing without a coordinator.
+    """Joins the other processes. Call it before JAX starts its devices. Does nothing without a coordinator.
 
     Args:
         coordinator: HOST:PORT of the first process, or `auto` on Slurm, Open MPI, Kubernetes or a TPU pod.
-        num_processes: how many there are; with HOST:PORT.
-        process_id: which of them this is, from 0; with HOST:PORT.
+        num_processes: number of processes; only with HOST:PORT.
+        process_id: index of this process, from 0; only with HOST:PORT.
 
     Raises:
-        ValueError: options that do not go together, no cluster, or not all processes came.
+        ValueError: the options conflict, there is no cluster, or not all processes joined.
     """
     numbers = num_processes, process_id
     if not coordinator:
@@ -57,19 +57,19 @@ def connect(coordinator: str, num_processes: int | None, process_id: int | None)
         given["cluster_detection_method"] = "deactivate"
     try:
         jax.distributed.initialize(**given, initialization_timeout=MEETING, heartbeat_timeout_seconds=LOST_AFTER)
-    except ValueError as error:  # jax found no cluster
+    except ValueError as error:  # JAX found no cluster
         raise ValueError(f"--coordinator={coordinator}: no cluster says who takes part; give HOST:PORT") from error
     except RuntimeError as error:
         raise ValueError(f"--coordinator={coordinator}: not all processes have met: {_first_line(error)}") from error
 
 
 def is_main_process() -> bool:
-    """Whether this process is the one that speaks."""
+    """Whether this process prints and writes metrics."""
     return jax.process_index() == 0
 
 
 def broadcast_str(text: str) -> str:
-    """The first process's text, on all of them; until then they wait for each other. At most `LONGEST` bytes."""
+    """The main process's text on every process, cut to `LONGEST` bytes. Blocks until all processes call it."""
     if jax.process_count() == 1:
         return text
     line = np.zeros(LONGEST, np.uint8)
@@ -79,28 +79,28 @@ def broadcast_str(text: str) -> str:
 
 
 def allgather(*numbers: float) -> np.ndarray:
-    """The numbers of all processes, [processes, len(numbers)], the same everywhere; of several in single precision."""
+    """Numbers of all processes, [processes, len(numbers)], equal everywhere; float32 if there are several processes."""
     if jax.process_count() == 1:
         return np.array([numbers])
     return np.asarray(multihost_utils.process_allgather(np.array(numbers, np.float32)))
 
 
 def whole(tree: Any) -> Any:
-    """Arrays that are divided among devices as numpy arrays, on every process."""
+    """Sharded arrays as complete numpy arrays, on every process."""
     return jax.device_get(tree) if jax.process_count() == 1 else multihost_utils.process_allgather(tree, tiled=True)
 
 
 def local(tree: Any) -> Any:
-    """Arrays that lie whole on every device, as arrays of this process alone."""
+    """Replicated arrays as arrays of this process only."""
     return tree if jax.process_count() == 1 else jax.tree.map(lambda x: x.addressable_data(0), tree)
 
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """Around a program: one that fails among several ends at once.
+    """Wraps a program so that a failing process of several exits at once.
 
-    The usual end of a process waits for the others, who wait for it. That of a lost one shows in the others as a
-    failed operation, or after `LOST_AFTER` seconds jax ends them itself.
+    A normal exit would wait for the other processes, which wait for this one. The other processes see a failed
+    operation, or JAX ends them after `LOST_AFTER` seconds.
     """
     try:
         yield

@@ -1,3 +1,3 @@
-"""Tree search over batches of positions: Gumbel, PUCT and UCB1 on one tree, mctx's own policies as the reference, and
-greedy play by the values of successors.
+"""Search over batches of positions: Gumbel search, PUCT and UCB1 on one tree. mctx's own policies are the reference,
+and a greedy player compares the values of successors.
 """

@@ -1,4 +1,4 @@
-"""Play without search: the move to the successor with the best value."""
+"""Greedy play without a tree: moves to the successor with the best value."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from agents.network.network import Network
 from agents.runtime import keys
 from envs.game import Array, Game
 
-LOT = 1e-6  # decides by lot among equal values
+LOT = 1e-6  # random tie-break among equal values
 
 
 def value_greedy(game: Game, net: Network) -> Callable[[Any, Array, Any], Array]:
-    """`act(weights, key, states) -> int32[B]`, the move to the successor that is worth most to who moves."""
+    """`act(weights, key, states) -> int32[B]`, the move to the successor with the highest value for the mover."""
     evaluate = make_evaluate(game, net)
 
     def act(weights: Any, key: Array, states: Any) -> Array:

@@ -1,4 +1,4 @@
-"""The search by mctx's own policies: the reference for ours, for two players and trees over all action codes."""
+"""Search with mctx's own policies: the reference for the native search, for two players and dense trees."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from agents.search import selection
 from agents.search.tree import Edges, SearchResult
 from envs.game import Array, Game
 
-# mctx's records are made by a decorator that type checkers cannot follow.
+# Type checkers cannot follow the decorator that makes mctx's records.
 mctx: Any = untyped_mctx
 
 
 def make_recurrent(game: Game, evaluate: Evaluate):
     """mctx's recurrent function over `evaluate(weights, key, states) -> (masked logits, values by player)`.
 
-    A finished node has value 0 and discount 0, a finished parent gives reward 0; the discount is -1 when the turn
-    passes to the other side and +1 when the same side moves again.
+    A finished node has value 0 and discount 0, and a finished parent gives reward 0. The discount is -1 if the turn
+    passes to the other side and +1 if the same side moves again.
     """
 
     def advance(s, action):
@@ -64,7 +64,7 @@ def make_search(game: Game, evaluate_root: Evaluate, evaluate: Evaluate, config:
         legal = jax.vmap(game.mask)(states)
         value = jnp.where(legal.any(-1), of_mover(game, states, values), 0.0)
         root = mctx.RootFnOutput(prior_logits=logits, value=value, embedding=states)
-        invalid = (~legal).astype(jnp.float32)  # mctx marks illegal actions: the one place where masks are inverted
+        invalid = (~legal).astype(jnp.float32)  # mctx marks illegal actions; masks are inverted only here
         if config.search == "gumbel":
             output = mctx.gumbel_muzero_policy(
                 weights, key, root, recurrent, config.num_simulations, invalid,

@@ -1,7 +1,6 @@
-"""Tree search guided by a network: Gumbel and PUCT.
+"""Tree search guided by a network: Gumbel search and PUCT.
 
-Policies, actions and values here are in absolute action codes, and for the player to move at the root where no other
-player is named.
+Policies and actions are in absolute action codes. Values are for the player to move at the root unless noted.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from envs.game import Array, Game
 
 
 def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
-    """What a tree learns of `states`, given their evaluation. Results are worked out only when some game is over."""
+    """The leaves for `states`, given their evaluation. Results are computed only if some game is over."""
     over = jax.vmap(game.over)(states)
     results = jax.lax.cond(over.any(), jax.vmap(game.rewards), lambda s: jnp.zeros_like(values), states)
     mover = jax.vmap(game.player)(states).astype(jnp.int8)
@@ -35,7 +34,7 @@ def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
 
 
 def immediate_wins(game: Game, states: Any) -> Array:
-    """bool[B, A], moves that end the game with the best result for who makes them; by trying all that are legal."""
+    """Moves that end the game with a win for the mover, bool[B, A], found by trying all legal moves."""
     legal = jax.vmap(game.mask)(states)
 
     def wins(s: Any, action: Array) -> Array:
@@ -50,7 +49,7 @@ def immediate_wins(game: Game, states: Any) -> Array:
 
 
 def apply_known_results(game: Game, leaf: Leaf, states: Any) -> Leaf:
-    """The same leaf, but finished where the game's theory knows the result of its position, or the next move wins."""
+    """Marks leaves as finished if the game's theory knows the result, or if a move wins at once and moves are cheap."""
     result = jnp.full(leaf.over.shape, jnp.nan) if game.known_result is None else jax.vmap(game.known_result)(states)
     if game.moves_are_cheap:
         result = jnp.where(immediate_wins(game, states).any(-1), 1.0, result)
@@ -60,8 +59,8 @@ def apply_known_results(game: Game, leaf: Leaf, states: Any) -> Leaf:
 
 
 def make_expand(game: Game, evaluate: Evaluate, proofs: bool = False) -> tree_search.Expand:
-    """The positions behind moves, as a tree wants them; `evaluate(weights, key, states)` gives logits and values. With
-    `proofs` games end where their result is known, see `apply_known_results`."""
+    """The expansion of tree nodes, with logits and values from `evaluate(weights, key, states)`. With `proofs`, a game
+    ends once its result is known, see `apply_known_results`."""
 
     def advance(s, action):
         return jax.tree.map(functools.partial(jnp.where, game.over(s)), s, game.move(s, action))
@@ -75,7 +74,7 @@ def make_expand(game: Game, evaluate: Evaluate, proofs: bool = False) -> tree_se
 
 
 def over_slots(game: Game, expand: tree_search.Expand, num_slots: int) -> tree_search.Expand:
-    """The same with slots for edges; the codes in them, int16[B, K], lie beside the state."""
+    """`expand` with slots as edges; the tree stores their action codes, int16[B, K], next to the state."""
 
     def packed(weights, key, slot, states):
         states, slots = states
@@ -88,11 +87,11 @@ def over_slots(game: Game, expand: tree_search.Expand, num_slots: int) -> tree_s
 
 
 def tree_slots(game: Game, wanted: bool | None = None) -> int | None:
-    """Edges of a tree node where it keeps legal actions only; None where it keeps one for every action code. By default
-    slots are taken where they are at most a quarter as many: the same moves in a fraction of the memory.
+    """Edges per tree node if nodes keep legal actions only; None if they keep one edge per action code.
 
-    One more than there can be legal actions: as in the dense tree there is always an action without a visit, which
-    counts when values are spread over [0, 1].
+    Slots give the same moves in a fraction of the memory. By default they are used if there are at most a quarter as
+    many slots as codes. There is one slot more than legal actions: as in the dense tree, some action is always
+    unvisited, which matters when values are spread over [0, 1].
     """
     slots = game.max_legal + 1
     if wanted is None:
@@ -100,25 +99,25 @@ def tree_slots(game: Game, wanted: bool | None = None) -> int | None:
     return slots if wanted and slots < game.num_actions else None
 
 
-# Plies from which an urge counts: the author of EvoPawness left the openings alone.
+# First ply at which an urge counts: the author of EvoPawness left openings unchanged.
 URGENT_FROM = 50
 
 
 @dataclasses.dataclass(frozen=True)
 class TreePolicy:
-    """Trees of a game, one for each position of a batch, grown by the search of a configuration."""
+    """Search trees of one game, one per position of a batch, and the search that grows them."""
 
     init_tree: Callable[[Any, Array, Any, int], Tree]
-    """(weights, key, states [B], room for nodes) -> trees that hold their roots alone."""
+    """(weights, key, states [B], max_nodes) -> trees that hold only their roots."""
     run_simulations: Callable[..., tuple[Array, Array, Tree]]
     """(weights, key, trees, plies int32[B], explore) -> (edge to play int32[B], improved policy float32[B, K], trees),
-    after `num_simulations` more simulations; `explore` is one bool, or bool[B] where trees differ."""
+    after `num_simulations` more simulations; `explore` is one bool, or bool[B] if trees differ."""
     policy: Callable[[Tree], Array]
-    """The improved policy of trees that have grown, float32[B, K]."""
+    """Improved policy of searched trees, float32[B, K]."""
     values: Callable[[Tree], Array]
     """Searched values of the roots for every player, float32[B, n], see `searched_values`."""
     codes: Callable[[Tree], Array]
-    """Action codes of all edges, int32[B, C, K] or to be broadcast to it; -1 in an empty slot."""
+    """Action codes of all edges, int32, broadcastable to [B, C, K]; -1 in an empty slot."""
     states: Callable[[Tree], Any]
     """Positions of all nodes, [B, C, ...]."""
 
@@ -126,11 +125,10 @@ class TreePolicy:
 def make_tree_policy(
     game: Game, net: Network, config: Config, *, slots: bool | None = None, writes: Form = "auto"
 ) -> TreePolicy:
-    """The trees of `config`. `slots` and `writes` force what is otherwise chosen, see `tree_slots` and `in_form`.
+    """The tree policy of `config`. `slots` and `writes` override the defaults of `tree_slots` and `in_form`.
 
     Raises:
-        ValueError: mctx's loop, which keeps no trees; proofs for other than two players; or an urge for a game that has
-            none.
+        ValueError: mctx's loop, which keeps no trees; proofs without two players; or an urge for a game without one.
     """
     if config.search_loop != "native":
         raise ValueError(f"--search_loop={config.search_loop}: trees that are kept and looked into are those of ours")
@@ -150,7 +148,7 @@ def make_tree_policy(
         weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array
     ) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
-            """Drawn for all codes, so that trees over slots see the same."""
+            """Draws for all codes, so that trees over slots see the same noise."""
             return at_edges(keys.draw(sample, key, (len(tree.size), game.num_actions)))
 
         def at_edges(values):
@@ -179,7 +177,7 @@ def assemble_tree_policy(
     num_slots: int | None,
     proofs: bool = False,
 ) -> TreePolicy:
-    """A tree policy whose trees begin with `root(weights, key, states)` and grow by `run_simulations`."""
+    """A tree policy whose trees start from `root(weights, key, states)` and grow by `run_simulations`."""
 
     def init_tree(weights: Any, key: Array, states: Any, max_nodes: int) -> Tree:
         leaf = root(weights, key, states)
@@ -216,16 +214,17 @@ def make_search(
         game: rules, for any number of players.
         net: network that gives priors and values.
         config: simulations, kind of search and its constants.
-        explore: with the noise of self-play, or the best move found.
-        slots: see `make_tree_policy`, as `writes`.
+        explore: whether to play with the noise of self-play instead of the best move found.
+        slots: see `make_tree_policy`.
+        writes: see `make_tree_policy`.
 
     Returns:
-        `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games; `plies` int32[B] is
-        the number of moves made in each; `key` is one, or one for each lane (agents/runtime/keys.py). A finished game
-        gets a meaningless result, without NaN.
+        `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games. `plies` int32[B] is
+        the number of moves made in each. `key` is one key, or one per lane (agents/runtime/keys.py). The result for a
+        finished game is meaningless but free of NaN.
 
     Raises:
-        ValueError: options that do not go together, see `make_tree_policy` and `mctx_reference.make_search`.
+        ValueError: the options conflict, see `make_tree_policy` and `mctx_reference.make_search`.
     """
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
@@ -249,7 +248,7 @@ def make_search(
             raw_value=edges.raw_value,
             visits=wide(edges.visits),
             qvalues=wide(edges.edge_values),
-            # A simulation visits every node on its way once.
+            # A simulation visits each node on its path once.
             depth=tree.visits[:, 1:].sum(-1) / config.num_simulations,
         )
 
@@ -273,11 +272,11 @@ def searched_values(tree: Tree, policy: Array) -> Array:
 def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, writes: Form = "auto"):
     """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 
-    In a tree that has been searched before, the visits from then are knowledge of the values; the schedule of
-    sequential halving counts those of now alone, and so does the move to play.
+    If the tree was searched before, earlier visits inform the values. Sequential halving and the move to play count
+    only visits of this search.
     """
     del plies
-    search_key, noise_key = keys.split(key)  # as mctx splits it: both loops see the same noise
+    search_key, noise_key = keys.split(key)  # split as in mctx, so both loops see the same noise
     start = root_edges(tree)
     noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.max_num_considered_actions, start.logits.shape[-1])
@@ -306,7 +305,7 @@ def _completed(edges: Edges, config: Config) -> Array:
 
 
 def _improved(tree: Tree, config: Config) -> Array:
-    """Prior and completed values together (the same paper, section 4)."""
+    """The improved policy: prior and completed values combined (Danihelka et al. 2022, section 4)."""
     edges = selection.final_candidates(root_edges(tree))
     return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + _completed(edges, config), ILLEGAL))
 
@@ -323,8 +322,8 @@ def _puct(
     writes: Form = "auto",
     urge: Array | float = 0.0,
 ):
-    """PUCT of Silver et al. 2018 with root noise; moves in proportion to visits in the first plies of self-play. `urge`
-    [B, K] is added to the scores of the root."""
+    """PUCT of Silver et al. 2018 with root noise. In the first plies of self-play, moves are drawn in proportion to
+    visits. `urge` [B, K] is added to the root scores."""
     action_key, noise_key, search_key = keys.split(key, 3)
 
     def noisy() -> Array:
@@ -348,11 +347,11 @@ def _puct(
 
 
 def visit_shares(tree: Tree) -> Array:
-    """What share of the visits each edge of the roots has, float32[B, K]."""
+    """Each root edge's share of the visits, float32[B, K]."""
     edges = selection.final_candidates(root_edges(tree))
     visits = jnp.where(selection.legal(edges), edges.visits, 0)
     total = visits.sum(-1, keepdims=True)
-    # Proofs may have settled every move that was visited, or found one that was not.
+    # Proofs may have dropped every visited move, or proven an unvisited one.
     return jnp.where(total > 0, visits / jnp.maximum(total, 1), jax.nn.softmax(edges.logits))
 
 
@@ -363,9 +362,9 @@ def _where_noisy(explore: bool | Array, noisy: Callable[[], Array], plain: Array
 
 
 def with_dirichlet(logits: Array, log_gamma: Array, fraction: float) -> Array:
-    """Logits of the prior with a share of Dirichlet noise over the legal actions, made of Gamma variables."""
+    """Prior logits mixed with Dirichlet noise over the legal actions, from the logs of Gamma variables."""
     legal = logits > ILLEGAL / 2
-    # As a softmax, since the variables themselves may all vanish where the concentration is low.
+    # A softmax of logs, because at low concentration all Gamma variables may underflow to zero.
     noise = jax.nn.softmax(jnp.where(legal, log_gamma, ILLEGAL))
     mixed = (1 - fraction) * jax.nn.softmax(logits) + fraction * noise
     return jnp.where(legal, jnp.log(jnp.maximum(mixed, 1e-30)), ILLEGAL)

@@ -1,4 +1,4 @@
-"""Which edge of a node a simulation takes: Gumbel search, PUCT and UCB1, over the edges of many nodes at once."""
+"""Selects the edge that a simulation takes, by Gumbel search, PUCT or UCB1, for many nodes at once."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from envs.game import Array
 
 
 def legal(edges: Edges) -> Array:
-    """bool[M, K]: where there is an edge."""
+    """Whether an edge exists, bool[M, K]."""
     return edges.logits > ILLEGAL / 2
 
 
 def best(score: Array, allowed: Array) -> Array:
-    """The allowed edge of the highest score, int32[M]; the first one where none is allowed."""
+    """The allowed edge with the highest score, int32[M]; edge 0 if none is allowed."""
     return jnp.where(allowed, score, -jnp.inf).argmax(-1).astype(jnp.int32)
 
 
 def drop_refuted(edges: Edges) -> Edges:
-    """Without the edges that cannot be better than what is proven already, and with values within their bounds.
+    """Drops edges that cannot beat a proven result, and clips values to their bounds.
 
-    A node whose own result is proven keeps all its edges: there is nothing left to choose.
+    A node whose own result is proven keeps all its edges, because its choice no longer matters.
     """
     if edges.lower_bound is None or edges.upper_bound is None:
         return edges
@@ -40,22 +40,22 @@ def drop_refuted(edges: Edges) -> Edges:
 
 
 def final_candidates(edges: Edges) -> Edges:
-    """Without the edges that are proven to be worse than others, and with values within their bounds: what is left to
-    choose from once a search has ended. Results that are proven and as good as any stay, see `drop_refuted`."""
+    """The edges to choose from after a search: drops edges proven worse than others and clips values to their bounds.
+    Unlike `drop_refuted`, it keeps the best proven win or draw."""
     if edges.lower_bound is None or edges.upper_bound is None:
         return edges
     pruned = drop_refuted(edges)
     least = edges.lower_bound.max(-1, keepdims=True)
     secured = legal(edges) & (least > -1) & (edges.lower_bound == least)
-    # Where the node's own result is proven `drop_refuted` keeps all.
+    # If the node's own result is proven, `drop_refuted` keeps all edges.
     done = least == edges.upper_bound.max(-1, keepdims=True)
     kept = secured | (legal(pruned) & ~(done & (least > -1)))
     return pruned._replace(logits=jnp.where(kept, edges.logits, ILLEGAL))
 
 
 def prefer_proven(edges: Edges, chosen: Array) -> Array:
-    """The move to play at a root, given the one chosen by values and visits: where a win or a draw is proven and
-    nothing better can come, or the chosen move is worth less, the proven one."""
+    """The move to play at a root, given the move chosen by values and visits. A proven win or draw replaces the chosen
+    move if no better result is possible, or if the chosen move's value is lower."""
     if edges.lower_bound is None or edges.upper_bound is None:
         return chosen
     least, most = edges.lower_bound.max(-1), edges.upper_bound.max(-1)
@@ -67,9 +67,9 @@ def prefer_proven(edges: Edges, chosen: Array) -> Array:
 
 
 def completed_q(edges: Edges) -> Array:
-    """Values of all edges for the mover, float32[M, K]. An edge without a visit, and one that is proven to be worse
-    than another, gets the mixed value of the node: its raw value and the values of the other visited edges, weighted
-    by their priors (Danihelka et al. 2022, "Policy improvement by planning with Gumbel", appendix D)."""
+    """Values of all edges for the mover, float32[M, K]. An unvisited or dropped edge gets the node's mixed value: its
+    raw value and the values of the other visited edges, weighted by their priors (Danihelka et al. 2022, "Policy
+    improvement by planning with Gumbel", appendix D)."""
     counted = (edges.visits > 0) & legal(edges)
     total = jnp.where(counted, edges.visits, 0).sum(-1)
     prior = jnp.maximum(jax.nn.softmax(edges.logits), jnp.finfo(jnp.float32).tiny)
@@ -80,11 +80,11 @@ def completed_q(edges: Edges) -> Array:
 
 
 def searched_value(edges: Edges, policy: Array) -> Array:
-    """Value of each node for its mover after a search, within what is proven; float32[M].
+    """Value of each node for its mover after a search, within proven bounds; float32[M].
 
-    It is the mean of the completed values under the improved policy [M, K] (Danihelka et al. 2022, section 4). The mean
-    over all visits is no estimate of the node: sequential halving spends half of the visits on moves that are tried
-    evenly, most of them bad.
+    This is the mean of the completed values under the improved policy [M, K] (Danihelka et al. 2022, section 4). The
+    mean over all visits does not estimate the node: sequential halving spends half of the visits evenly on moves that
+    are mostly bad.
     """
     value = (policy * completed_q(final_candidates(edges))).sum(-1)
     if edges.lower_bound is None or edges.upper_bound is None:
@@ -92,13 +92,13 @@ def searched_value(edges: Edges, policy: Array) -> Array:
     return jnp.clip(value, edges.lower_bound.max(-1), edges.upper_bound.max(-1))
 
 
-VISIT_OFFSET = 50.0  # visits that every node is taken to have, c_visit of Danihelka et al. 2022, as in mctx
+VISIT_OFFSET = 50.0  # added to every node's visits: c_visit of Danihelka et al. 2022, as in mctx
 
 
 def completed_values(edges: Edges, gumbel_value_scale: float, rescale: bool) -> Array:
-    """What the values of all edges add to their logits, float32[M, K].
+    """Values of all edges, scaled to be added to their logits, float32[M, K].
 
-    With `rescale` the `completed_q` are spread over [0, 1] before they are weighted by `gumbel_value_scale` and visits
+    With `rescale`, the `completed_q` are spread over [0, 1] before they are weighted by `gumbel_value_scale` and visits
     (Danihelka et al. 2022, section 3.4, appendix F).
     """
     values = completed_q(edges)
@@ -109,9 +109,9 @@ def completed_values(edges: Edges, gumbel_value_scale: float, rescale: bool) -> 
 
 
 def gumbel_inner(edges: Edges, values: Array) -> Array:
-    """Below the root: the edge whose visits lag most behind the improved policy (the same paper, section 5).
+    """Below the root: the edge whose visits lag most behind the improved policy (Danihelka et al. 2022, section 5).
 
-    `values` are the edges' `completed_values`.
+    `values` are the `completed_values` of the edges.
     """
     improved = jax.nn.softmax(edges.logits + values)
     lag = improved - edges.visits / (1 + edges.visits.sum(-1, keepdims=True))
@@ -119,36 +119,35 @@ def gumbel_inner(edges: Edges, values: Array) -> Array:
 
 
 def gumbel_root(edges: Edges, values: Array, noise: Array, before: Array, table: Array) -> Array:
-    """At the root: sequential halving over the edges that are best by noise, prior and value (section 2 and 3).
+    """At the root: sequential halving over the best edges by noise, prior and value (same paper, sections 2 and 3).
 
     Args:
         edges: the roots.
-        values: their `completed_values`.
+        values: `completed_values` of the edges.
         noise: float32[M, K], Gumbel noise.
-        before: int32[M, K], visits that the edges had before this search; they count as knowledge, not as part of the
-            schedule.
+        before: int32[M, K], visits of the edges before this search; they inform values, not the schedule.
         table: `halving_table`.
     """
     visits = edges.visits - before
     allowed = legal(edges)
     considered = jnp.minimum(table.shape[0] - 1, allowed.sum(-1))
     due = allowed & (visits == table[considered, visits.sum(-1)][:, None])
-    # Proofs may have taken those away whose turn it was.
+    # Proofs may have dropped every edge that is due.
     return best(gumbel_score(edges, values, noise), due | (allowed & ~due.any(-1, keepdims=True)))
 
 
 def gumbel_score(edges: Edges, values: Array, noise: Array) -> Array:
-    """Noise, prior and value of each edge together; of those most visited the highest is played."""
+    """Noise, prior and value of each edge combined; the best of the most visited edges is played."""
     logits = edges.logits - edges.logits.max(-1, keepdims=True)
     return jnp.maximum(noise + logits + values, ILLEGAL)
 
 
 @functools.cache
 def halving_table(most_considered: int, simulations: int) -> np.ndarray:
-    """How many visits an edge must have to be visited by simulation i when m edges are considered; int32[m + 1, N].
+    """Visits that an edge needs for simulation i to visit it, if m edges are considered; int32[m + 1, N].
 
-    Sequential halving (Karnin et al. 2013) as in Danihelka et al. 2022: the simulations are divided evenly among the
-    rounds, and within a round among the edges that are left; each round keeps the better half, two at least.
+    Sequential halving (Karnin et al. 2013) as in Danihelka et al. 2022. Simulations are divided evenly among the rounds
+    and, within a round, among the remaining edges. Each round keeps the better half, at least two edges.
     """
     table = np.zeros((most_considered + 1, simulations), np.int32)
     for considered in range(most_considered + 1):
@@ -168,12 +167,12 @@ def halving_table(most_considered: int, simulations: int) -> np.ndarray:
 def puct(
     edges: Edges, c_puct: float, rescale: bool, first_play: float, c_base: float = 19652.0, urge: Array | float = 0.0
 ) -> Array:
-    """Value plus a bonus for prior and few visits (Silver et al. 2018, pseudocode); the constant grows with visits.
+    """Value plus a bonus for prior and few visits (Silver et al. 2018, pseudocode); `c_puct` grows with visits.
 
-    Values lie in [0, 1]: with `rescale` spread over the visited edges and the node itself, an edge without a visit
-    counting as the lowest (Schrittwieser et al. 2020, appendix B); else as they are, an edge without a visit being
-    worth the node's value less `first_play` times the root of the visited share of the prior (Wu 2019). `urge` [M, K]
-    is added as it stands.
+    Values are mapped to [0, 1]. With `rescale` they are spread over the range of the visited edges and the node itself,
+    and an unvisited edge counts as the lowest (Schrittwieser et al. 2020, appendix B). Without it, the value of an
+    unvisited edge is the node's value less `first_play` times the square root of the visited share of the prior
+    (Wu 2019). `urge` [M, K] is added unscaled.
     """
     visited, prior = edges.visits > 0, jax.nn.softmax(edges.logits)
     value = edges.value[:, None]
@@ -191,13 +190,13 @@ def puct(
 
 
 def divergence(policy: Array, logits: Array) -> Array:
-    """Kullback-Leibler divergence of `policy` [M, K] from the one of `logits`, nats; float32[M]."""
+    """Kullback-Leibler divergence of `policy` [M, K] from the softmax of `logits`, nats; float32[M]."""
     told = jnp.log(jnp.maximum(policy, 1e-30)) - jax.nn.log_softmax(logits)
     return jnp.where(policy > 0, policy * told, 0.0).sum(-1)
 
 
 def ucb1(edges: Edges, exploration: float) -> Array:
-    """Kocsis and Szepesvari 2006 for results in [-1, 1]; edges without a visit come first, in order of their logits.
+    """Kocsis and Szepesvari 2006 for results in [-1, 1]; unvisited edges come first, by descending logit.
 
     `exploration` is C_p of the survey of Browne et al. 2012, section 3.3.1.
     """

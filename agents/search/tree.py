@@ -1,13 +1,12 @@
 """The loop of a batched tree search: descend, expand, back up.
 
-A tree costs what is written to it. A simulation writes one new node and a few numbers along its path, and each node
-keeps the edge that the selection takes next (`choice`), which can only change when a simulation has passed through. So
-going down is a walk along pointers, and the dear part, choosing among all edges of a node, is done once for each node
-of the paths of all games, packed together: the cost follows the mean depth of the paths, not the deepest one, and not
-the size of the tree.
+A simulation writes only one new node and a few numbers along its path. Each node caches the edge that the selection
+takes next (`selected_edge`), which changes only after a simulation has passed through. A descent therefore just follows
+pointers. The expensive part, selecting among all edges, runs once per node on the paths. The paths of all games are
+packed together, so the cost follows their mean depth, not the deepest path or the size of the tree.
 
-Values are vectors with an entry for every player, and a node looks at its own mover's entry: nothing changes sign, the
-same side may move again, and any number of players may take part (max^n of Luckhardt and Irani 1986).
+Values are vectors with an entry for every player, and a node uses its own mover's entry. No value changes sign, the
+same side may move again, and any number of players is supported (max^n of Luckhardt and Irani 1986).
 """
 
 from __future__ import annotations
@@ -28,42 +27,42 @@ ROOT = 0
 
 
 class Leaf(NamedTuple):
-    """What a tree learns of a position when it meets it."""
+    """Evaluation of a newly reached position, as stored in the tree."""
 
-    logits: Array  # float32[B, K], prior of its edges, ILLEGAL where there is none
-    values: Array  # float32[B, n], for every player: the result where the game is over, else an estimate
+    logits: Array  # float32[B, K], prior of its edges, ILLEGAL if there is no edge
+    values: Array  # float32[B, n], for every player: the result if the game is over, else an estimate
     mover: Array  # int8[B]
     over: Array  # bool[B]
 
 
 class Edges(NamedTuple):
-    """One node of each of M trees, as a selection sees it."""
+    """M nodes, as a selection sees them."""
 
     logits: Array  # float32[M, K]
     visits: Array  # int32[M, K]
     edge_values: Array  # float32[M, K], mean value for the mover, 0 without a visit
     value: Array  # float32[M], mean value of the node for its mover
-    raw_value: Array  # float32[M], the estimate when it was met
+    raw_value: Array  # float32[M], the estimate when the node was reached
     total: Array  # int32[M], visits of the node
-    lower_bound: Array | None  # int8[M, K], result for the mover that is proven at least; None where nothing is proven
-    upper_bound: Array | None  # int8[M, K], and at most; both -1 where there is no edge
+    lower_bound: Array | None  # int8[M, K], proven lower bound of the mover's result; None without proofs
+    upper_bound: Array | None  # int8[M, K], proven upper bound; both are -1 if there is no edge
 
 
 class Tree(NamedTuple):
-    """The trees of a batch. Nodes lie in the order in which they were met, the root first; C is the room for them."""
+    """The trees of a batch, with room for C nodes each. Nodes are in the order of creation, the root first."""
 
-    size: Array  # int32[B], nodes there are
+    size: Array  # int32[B], nodes in use
     states: Any  # [B, C, ...]
     mover: Array  # int8[B, C]
     over: Array  # bool[B, C]
     parent: Array  # int32[B, C], -1 at the root
     edge: Array  # int32[B, C], the parent's edge that leads here, -1 at the root
-    raw_values: Array  # float32[B, C, n], evaluation of the position for every player when it was reached
+    raw_values: Array  # float32[B, C, n], evaluation for every player when the node was reached
     values: Array  # float32[B, C, n], mean for every player
     visits: Array  # int32[B, C]
-    selected_edge: Array  # int32[B, C], the edge that the selection takes next; unused at the root
+    selected_edge: Array  # int32[B, C], edge that the selection takes next; unused at the root
     logits: Array  # float32[B, C, K]
-    child: Array  # int16 or int32[B, C, K], -1 where there is none yet
+    child: Array  # int16 or int32[B, C, K], -1 if there is none yet
     edge_visits: Array  # the same type[B, C, K]
     edge_values: Array  # float32[B, C, K], see `Edges`
     lower_bound: Array | None  # int8[B, C, K], see `Edges`
@@ -71,21 +70,21 @@ class Tree(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """What a search found at its roots, in absolute action codes, for the mover where no other player is named."""
+    """Result of a search at its roots, in absolute action codes and for the mover unless noted."""
 
     action: Array  # int32[B], the move to play
     policy: Array  # float32[B, A], improved policy, 0 on illegal actions
-    policy_kl: Array  # float32[B], Kullback-Leibler divergence of that policy from the network's, nats
+    policy_kl: Array  # float32[B], Kullback-Leibler divergence of `policy` from the network's, nats
     value: Array  # float32[B], searched value for the mover, see `selection.searched_value`
-    values: Array  # float32[B, n], the same for every player
+    values: Array  # float32[B, n], searched value for every player
     raw_value: Array  # float32[B], the network's own value
-    visits: Array  # int32[B, A], visits of the root's actions
-    qvalues: Array  # float32[B, A], their values for the mover; 0 where unvisited
-    depth: Array  # float32[B], mean number of moves that a simulation went down the tree
+    visits: Array  # int32[B, A], visits of the root actions
+    qvalues: Array  # float32[B, A], values of the root actions for the mover; 0 if unvisited
+    depth: Array  # float32[B], mean depth of a simulation in moves
 
 
 Expand = Callable[[Any, Array, Array, Any], tuple[Leaf, Any]]
-"""(weights, key, edges int32[B], states [B]) -> the positions behind these edges. From a finished one nothing moves."""
+"""(weights, key, edges int32[B], states [B]) -> the positions behind these edges; finished games stay as they are."""
 
 Select = Callable[[Edges], Array]
 """The edge to take from each node, int32[M]."""
@@ -101,7 +100,7 @@ def search(
     simulations: int,
     writes: Form = "auto",
 ) -> Tree:
-    """Runs `simulations` simulations in every tree; `key` is consumed by `expand`, once for each of them."""
+    """Runs `simulations` simulations in every tree; each gives `expand` its own key, folded from `key`."""
 
     def written(tree: Tree, path: Path, leaf: Leaf, states: Any, *, put: Put) -> Tree:
         tree, path = expand_node(tree, path, leaf, states, put)
@@ -119,13 +118,13 @@ def search(
         leaf, states = expand(weights, keys.fold_in(key, i), path.edge, before)
         return learn(tree, path, leaf, states), path.nodes
 
-    nodes = jnp.full(tree.visits.shape[::-1], ROOT, jnp.int32)  # used again, so that no simulation clears it
+    nodes = jnp.full(tree.visits.shape[::-1], ROOT, jnp.int32)  # reused, so that no simulation has to clear it
     return jax.lax.fori_loop(0, simulations, simulate, (tree, nodes))[0]
 
 
 def init_tree(root: Leaf, states: Any, max_nodes: int, proofs: bool = False) -> Tree:
-    """Trees with room for that many nodes that hold their roots alone; with `proofs`, for two players, they also keep
-    what is proven of each edge."""
+    """Trees with room for `max_nodes` nodes that hold only their roots. With `proofs`, for two players, the trees also
+    keep proven bounds of each edge."""
     batch, edges = root.logits.shape
     small = jnp.int16 if max_nodes < 2**15 else jnp.int32
 
@@ -155,30 +154,30 @@ def init_tree(root: Leaf, states: Any, max_nodes: int, proofs: bool = False) -> 
 
 
 def upper_bounds(leaf: Leaf) -> Array:
-    """What a new node knows of its edges, int8[B, K]: the mover gets 1 at most, and -1 where there is no edge."""
+    """Upper bounds of a new node's edges for its mover, int8[B, K]: 1, or -1 if there is no edge."""
     return jnp.where(leaf.logits > ILLEGAL / 2, 1, -1).astype(jnp.int8)
 
 
 def mark_proven_win(tree: Tree, edges: Array) -> Tree:
-    """The same trees, in which these edges of the root, bool[B, K], are proven to win."""
+    """Marks the root edges `edges`, bool[B, K], as proven wins."""
     assert tree.lower_bound is not None
     low = jnp.maximum(tree.lower_bound[:, ROOT], jnp.where(edges, 1, -1).astype(jnp.int8))
     return tree._replace(
         lower_bound=jax.lax.dynamic_update_index_in_dim(tree.lower_bound, low, ROOT, axis=1)
-    )  # no scatter
+    )  # a slice update avoids a scatter
 
 
 def advance_root(tree: Tree, edge: Array) -> Tree:
-    """The trees below the root's `edge` int32[B], whose node becomes the root; all else is forgotten, the room stays.
+    """Moves the root along its `edge`, int32[B]; drops all nodes outside the new subtree and keeps the capacity.
 
-    Where nobody has been down that edge the tree is empty (`size` 0): plant it anew.
+    If the edge was never visited, the tree is empty (`size` 0) and needs a new `init_tree`.
     """
     lanes, max_nodes = lanes_of(tree)[:, None], tree.visits.shape[1]
     top = tree.child[:, ROOT][lanes[:, 0], edge].astype(jnp.int32)[:, None]
     nodes = jnp.arange(max_nodes)
 
     def twice_as_far(_, carry):
-        """Nodes whose ancestor at a distance below 2, 4, 8... is the new root."""
+        """Finds nodes with the new root among their ancestors at distances below 2, 4, 8..."""
         inside, ancestor = carry
         inside |= inside[lanes, ancestor] & (ancestor > ROOT)
         return inside, jnp.where(ancestor > ROOT, ancestor[lanes, ancestor], ROOT)
@@ -186,7 +185,7 @@ def advance_root(tree: Tree, edge: Array) -> Tree:
     start = (nodes == top) & (top > ROOT), jnp.maximum(tree.parent, ROOT)
     inside, _ = jax.lax.fori_loop(0, max_nodes.bit_length(), twice_as_far, start)
     place, size = jnp.cumsum(inside, axis=-1) - 1, inside.sum(-1, dtype=jnp.int32)
-    old = jnp.argsort(~inside, axis=-1, stable=True)  # nodes keep their order, so parents stay before children
+    old = jnp.argsort(~inside, axis=-1, stable=True)  # stable, so parents stay before children
     used = nodes < size[:, None]
 
     def moved(x: Array, empty: Any = None) -> Array:
@@ -228,7 +227,7 @@ def for_mover(values: Array, mover: Array) -> Array:
 
 
 def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
-    """What a selection needs of nodes `node` in the trees `lane`."""
+    """The edges of nodes `node` in the trees `lane`."""
     at = lambda x: x[lane, node]
     value, raw = (for_mover(at(x), at(tree.mover)) for x in (tree.values, tree.raw_values))
     visits = at(tree.edge_visits).astype(jnp.int32)
@@ -241,17 +240,17 @@ def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
 
 
 class Path(NamedTuple):
-    """The way of one simulation down every tree."""
+    """The path of one simulation in every tree."""
 
-    nodes: Array  # int32[C, B], from the root on, all but the last; meaningless from there on
-    length: Array  # int32[B], nodes on the way
-    node: Array  # int32[B], the last of them
-    edge: Array  # int32[B], the edge taken from it: to no node yet, or to a finished one; once grown the one to it
+    nodes: Array  # int32[C, B], from the root to before the last node; meaningless beyond
+    length: Array  # int32[B], nodes on the path
+    node: Array  # int32[B], the last node
+    edge: Array  # int32[B], edge from `node` to a missing or finished node; after `expand_node`, the edge to `node`
 
 
 def descend(tree: Tree, first: Array, nodes: Array) -> Path:
-    """Follows the choices from the root's edge `first` on, in all trees until the last has ended; writes into `nodes`,
-    whatever it holds behind its first row of roots."""
+    """Follows the selected edges, after the root's edge `first`, until the paths of all trees have ended. Overwrites
+    `nodes`; only its first row, which holds the roots, is kept."""
     lanes = lanes_of(tree)
 
     def onward(path: Path) -> tuple[Array, Array]:
@@ -261,7 +260,7 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
     def body(path: Path) -> Path:
         child, goes = onward(path)
         node = jnp.where(goes, child, path.node)
-        # Trees go down in step, so a tree that still goes on is at the depth of this row.
+        # Trees descend in lockstep, so every path that continues has this depth.
         depth = path.length.max()
         return Path(
             nodes=jax.lax.dynamic_update_index_in_dim(path.nodes, node, depth, axis=0),
@@ -276,7 +275,7 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
 
 
 def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tree, Path]:
-    """Keeps what was found at the end of each path as a new node, or where it stood before; the paths end there."""
+    """Stores the leaf of each path as a new node, or in its existing node, and extends the path to this node."""
     lanes = lanes_of(tree)
     child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
     node = jnp.where(child < 0, tree.size, child)
@@ -297,11 +296,11 @@ def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tu
 
 
 def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
-    """Carries results up from finished positions: a node's mover gets at least the best of his edges' lower bounds and
-    at most the best of their upper bounds, and an edge that nobody has been down yet may give anything.
+    """Propagates results up from finished positions, as far as bounds change.
 
-    Winands et al. 2008, "Monte-Carlo tree search solver", with the bounds of Cazenave and Saffidine 2010, "Score
-    bounded Monte-Carlo tree search". It goes up only as far as something is learnt.
+    The bounds of a node are the maxima of its edges' lower and upper bounds, for its mover. An unvisited edge may lead
+    to any result. Winands et al. 2008, "Monte-Carlo tree search solver", with the bounds of Cazenave and Saffidine
+    2010, "Score bounded Monte-Carlo tree search".
     """
     lanes, batch = lanes_of(tree), path.length.shape[0]
     assert tree.lower_bound is not None and tree.upper_bound is not None
@@ -311,7 +310,7 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
         low, high, node, lower, upper, goes = carry
         parent, edge = tree.parent[lanes, node], tree.edge[lanes, node]
         lane = jnp.where(goes, lanes, batch)
-        # Bounds travel as the first player's.
+        # Between nodes, bounds are the first player's.
         first = tree.mover[lanes, parent] == 0
         mine = lambda a, b: (jnp.where(first, a, -b), jnp.where(first, b, -a))
         before = low[lanes, parent].max(-1), high[lanes, parent].max(-1)
@@ -334,7 +333,7 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
 
 
 def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> Tree:
-    """Brings the nodes of every path up to date: means and visits first, then the choices, which look at both."""
+    """Backs values up along every path, then refreshes each node's cached selection."""
     batch = path.length.shape[0]
     rounds = functools.partial(_in_step if put is one_hot else _packed, path)
 
@@ -343,7 +342,7 @@ def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> T
         visits = tree.visits[inside, node]
         mean = (tree.values[inside, node] * visits[:, None] + values[inside]) / (visits[:, None] + 1)
         parent, edge = tree.parent[inside, node], tree.edge[inside, node]
-        # A root has no parent: its edge is out of bounds.
+        # A root has no parent, so its edge must be out of bounds.
         parent = jnp.where(parent < 0, tree.visits.shape[1], parent)
         q = for_mover(mean, tree.mover[inside, parent])
         return tree._replace(
@@ -362,13 +361,12 @@ def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> T
 
 
 Body = Callable[[Tree, Array, Array], Tree]
-"""(trees, lanes int32[M], nodes int32[M]) -> the trees with these nodes brought up to date; lanes out of bounds are
-empty places."""
+"""(trees, lanes int32[M], nodes int32[M]) -> the trees with these nodes updated; lanes out of bounds are skipped."""
 
 
 def _packed(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> Tree:
-    """`body` over the last `per_lane` nodes of every path: all of them form one queue, of which every round takes
-    `width`, so that short paths do not wait for long ones."""
+    """Runs `body` over the last `per_lane` nodes of every path. All these nodes form one queue, and each round takes
+    `width` of them, so short paths do not wait for long paths."""
     batch, upto = path.length.shape[0], jnp.cumsum(per_lane)
 
     def turn(carry):
@@ -382,7 +380,7 @@ def _packed(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> 
 
 
 def _in_step(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> Tree:
-    """The same with one node of every lane in each round, whatever the `width`: the lanes stay in order."""
+    """The same as `_packed`, but each round takes one node per lane, so the lanes stay in order; ignores `width`."""
     del width
     lanes = jnp.arange(path.length.shape[0])
 
@@ -394,6 +392,6 @@ def _in_step(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) ->
 
 
 def _from_the_end(path: Path, lane: Array, steps: Array) -> Array:
-    """The node that is so many steps before the end of the path of each lane."""
+    """The node `steps` before the end of each lane's path."""
     step = path.length[lane] - 1 - steps
     return jnp.where(steps == 0, path.node[lane], path.nodes[jnp.maximum(step, 0), lane])

@@ -1,7 +1,7 @@
-"""How numbers get into trees: scattered to their places, or selected over whole arrays.
+"""Writes values into trees, by a scatter or by a one-hot select over whole arrays.
 
-A scatter costs what it writes, which is right on CPU and GPU. A TPU does the writes of a scatter one after the other,
-but goes over a whole array at the full speed of its memory; there a tree of a few dozen nodes is selected over.
+The cost of a scatter follows the number of writes, which suits CPUs and GPUs. A TPU executes the writes of a scatter
+one by one, but passes over a whole array at full memory speed. There a tree of a few dozen nodes uses the select.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from envs.game import Array
 Form = Literal["auto", "scatter", "one_hot"]
 
 Put = Callable[[Array, tuple[Array, ...], Array], Array]
-"""(x [B, ...], places, values [B, ...]) -> x with the values at the places (lane, node) or (lane, node, edge), each an
-int32[B]. Nothing is written where a place is out of bounds."""
+"""(x [B, ...], places, values [B, ...]) -> x with the values written at the places. A place is (lane, node) or
+(lane, node, edge), each an int32[B]. Places out of bounds are skipped."""
 
 
 def scatter(x: Array, places: tuple[Array, ...], values: Any) -> Array:
@@ -27,7 +27,7 @@ def scatter(x: Array, places: tuple[Array, ...], values: Any) -> Array:
 
 
 def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
-    """The lanes must be 0, 1, 2... in this order, or out of bounds."""
+    """The lanes, `places[0]`, must be 0, 1, 2... in this order; any of them may be out of bounds instead."""
     hit = jnp.bool_(True)
     for axis, place in enumerate(places):
         rank = [1] * len(places)
@@ -40,8 +40,8 @@ def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
 
 
 def in_form(form: Form, function: Callable[..., Any]) -> Callable[..., Any]:
-    """`function(*arrays, put=...)` with the form of writes that is asked for; `auto` leaves the choice to the lowering
-    of the program: `one_hot` for a TPU, else `scatter`."""
+    """`function(*arrays, put=...)` with the requested form of writes. `auto` chooses when the program is lowered:
+    `one_hot` for a TPU, otherwise `scatter`."""
     scattered, selected = functools.partial(function, put=scatter), functools.partial(function, put=one_hot)
     if form == "auto":
         return functools.partial(jax.lax.platform_dependent, tpu=selected, default=scattered)

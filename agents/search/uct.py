@@ -1,4 +1,4 @@
-"""MCTS without a network: UCB1 in the tree, random play-outs at its leaves."""
+"""MCTS without a network: UCB1 in the tree, random playouts at its leaves."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from envs.game import Array, Game
 
 
 def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
-    """`think(key, states [B]) -> Edges` of the roots of MCTS without a network."""
+    """`run_simulations(key, states [B]) -> Edges` of the roots after MCTS without a network."""
     tree_policy = uct_tree_policy(game, num_simulations)
 
     def run_simulations(key, states):
@@ -41,10 +41,10 @@ def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
 
 
 def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0.5) -> TreePolicy:
-    """MCTS without a network as trees that grow by `num_simulations` at a time: UCB1 in the tree, one random play-out
-    at each new node. It plays the most visited move and is without weights, plies and noise.
+    """MCTS without a network, `num_simulations` at a time: UCB1 in the tree, one random playout at each new node.
 
-    Kocsis and Szepesvari 2006; `exploration` is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
+    It plays the most visited move, and ignores weights, plies and `explore`. Kocsis and Szepesvari 2006; `exploration`
+    is C_p of the survey of Browne et al. 2012, here with results in [-1, 1].
     """
 
     def play_out(key, states):

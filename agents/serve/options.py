@@ -1,4 +1,4 @@
-"""What `play.py` can be told, and whom one plays where nothing is said."""
+"""Options of `play.py`, and its default opponent."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from typing import Literal
 from agents.storage import weights as models
 from envs.game import Game
 
-UNTRAINED = "uct:400"  # opponent where no network is shipped
+UNTRAINED = "uct:400"  # opponent if no network is shipped
 MOST_TREES = 256
 MOST_SIMULATIONS = 4096  # on the page
 
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-    """Plays a game with you: on a web page, in the terminal, or for another program through GTP."""
+    """Play a game: on a web page, in the terminal, or with another program through GTP."""
 
     env: str = "foq"
     """Game, as name:option=value,..."""
     ui: Literal["web", "text", "gtp"] = "web"
     """A page in the browser, the terminal, or a GTP 2 engine on standard input and output."""
     opponent: str = ""
-    """random, greedy, uct:N, minimax:D, the folder of a run or model, or prove:N,PLAYER: what N positions, or half of
-    the seconds, prove to be right, else PLAYER's move; `person` for two people. By default the network of models/ for
-    exactly this game, or uct:400 where there is none."""
+    """random, greedy, uct:N, minimax:D, the folder of a run or model, prove:N,PLAYER, or `person` for two people.
+    prove:N,PLAYER plays moves proven within N positions and half of the seconds, otherwise PLAYER's. By default the
+    network of models/ for exactly this game, or uct:400 if there is none."""
     num_simulations: int = 128
-    """Simulations for a move, at most; of each tree. On the page up to 4096."""
+    """Maximum simulations of a move, in each tree; on the page up to 4096."""
     seconds: float = 5.0
-    """Seconds for a move, at most."""
+    """Maximum seconds of a move."""
     trees: int = 1
-    """Trees in which a position is searched at the same time, in the terminal and through GTP: what they find is added
-    up. Of as many devices as divide them each takes its share, a CPU counting as one for each of its cores."""
+    """Trees that search the same position in parallel, in the terminal and through GTP; their results are added up.
+    They are shared by as many devices as divide their number, a CPU counting as one for each of its cores."""
     resign: float = 0.9
-    """Through GTP a game is given up when its value for the engine has been below minus this at three of its moves in a
-    row, but not in the opening; 1 plays to the end."""
+    """Through GTP, the engine resigns when its value has been below minus this at three of its moves in a row, except
+    in the opening; 1 plays to the end."""
     seat: int = 1
-    """Your place in the order of moves, from 1, in the terminal; 0 looks on while the opponent plays all of them."""
+    """Your place in the order of moves, from 1, in the terminal; 0 watches the opponent play all places."""
     host: str = "127.0.0.1"
-    """Address that the page is served at. Any other than the loopback lets others in."""
+    """Address of the page. Any address but the loopback lets others in."""
     port: int = 8000
     """Port of the page; 0 takes a free one."""
     open: bool = True
-    """Show the page in the browser, where there is a display."""
+    """Open the page in the browser, if there is a display."""
 
     def __post_init__(self):
         if self.num_simulations < 1:
@@ -70,7 +70,7 @@ class Options:
 
 
 def opponent(options: Options, game: Game) -> str:
-    """The spec of the opponent asked for, or of the best one there is without training."""
+    """Spec of the requested opponent, by default a shipped network or `UNTRAINED`."""
     return options.opponent or models.shipped(game) or UNTRAINED
 
 

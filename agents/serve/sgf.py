@@ -1,7 +1,7 @@
-"""Games of Go as SGF, the format that other programs read and write, through sgfmill.
+"""Games of Go as SGF, the exchange format of Go programs, through sgfmill.
 
-The main line is read, without comments and variations. Handicap is what its set-up stones say; nothing is added to the
-score for it.
+Only the main line is read, without comments and variations. A handicap is given by set-up stones alone; the score gets
+no compensation for it.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from envs.saved import Saved
 
 LARGEST_FILE = 2**20  # bytes
 COLOURS = "bw"  # by player
-RESIGNED = re.compile(r"\s*([BW])\+R(esign)?\s*", re.IGNORECASE)  # who won because the other one gave up
+RESIGNED = re.compile(r"\s*([BW])\+R(esign)?\s*", re.IGNORECASE)  # the winner, where the other player resigned
 
 
 @dataclasses.dataclass(frozen=True)
 class Kifu:
-    """What an SGF file says of a game."""
+    """A game of an SGF file."""
 
     size: int
     komi: float | None
     stones: tuple[frozenset[int], frozenset[int]]  # points set up for Black and White
     first: int  # player to move
-    moves: tuple[tuple[int, int], ...]  # player and action; one may move twice in a row
-    resigned: int | None = None  # player who gave up after them
+    moves: tuple[tuple[int, int], ...]  # player and action; a player may move twice in a row
+    resigned: int | None = None  # player who resigned after `moves`
 
 
 def read(data: bytes) -> Kifu:
     """The first game of a file.
 
     Raises:
-        ValueError: no SGF, a board that we do not have, or stones set up in the middle of the game.
+        ValueError: not SGF, an unsupported board, or stones set up in the middle of the game.
     """
     if len(data) > LARGEST_FILE:
         raise ValueError(f"SGF: a file has at most {LARGEST_FILE} bytes")
@@ -70,10 +70,10 @@ def _move(node: Tree_node, size: int, is_root: bool) -> tuple[int, int] | None:
 
 
 def set_up(game: Game, stones: tuple[frozenset[int], frozenset[int]], first: int) -> Any:
-    """The position with these stones and nothing before it, `first` being the player to move.
+    """The position with these stones and no history, with player `first` to move.
 
     Raises:
-        ValueError: one that cannot occur.
+        ValueError: the position cannot occur.
     """
     record = game.to_record(game.init())
     board = [(p in stones[0]) - (p in stones[1]) for p in range(record["size"] ** 2)]
@@ -84,10 +84,10 @@ def set_up(game: Game, stones: tuple[frozenset[int], frozenset[int]], first: int
 
 
 def begin(game: Game, data: bytes) -> Saved:
-    """The game of a file. Two passes end it, so that nobody resigns after them, whatever the file says.
+    """The game of a file. Two passes end the game, so a resignation after them is ignored.
 
     Raises:
-        ValueError: no SGF, or a game on another board, with another komi, or in which a player moves twice in a row.
+        ValueError: not SGF, another board or komi, or a player who moves twice in a row.
     """
     if not game.name.startswith("go:"):
         raise ValueError("SGF is for games of Go; save with another name than .sgf")
@@ -103,10 +103,10 @@ def begin(game: Game, data: bytes) -> Saved:
 
 
 def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | None = None) -> str:
-    """A game as the text of a file: `moves` as in `Kifu`, and the result as `B+3.5` where there is one.
+    """A game as the text of a file. `moves` are those of `Kifu`, and `result` is like `B+3.5`, if there is one.
 
     Raises:
-        ValueError: a game other than Go.
+        ValueError: the game is not Go.
     """
     if not game.name.startswith("go:"):
         raise ValueError("SGF is for games of Go; save with another name than .sgf")
@@ -130,11 +130,11 @@ def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | No
 
 
 def of_game(game: Game, states: list[Any], actions: list[int], resigned: int | None = None) -> str:
-    """The text of a game by its positions and the actions between them, with its result once it is over, be it that a
-    player resigned.
+    """The text of a game from its positions and the actions between them. The result is included once the game is over,
+    also by resignation.
 
     Raises:
-        ValueError: a game other than Go.
+        ValueError: the game is not Go.
     """
     moves = [(int(game.player(state)), action) for state, action in zip(states, actions, strict=False)]
     result = None
@@ -146,7 +146,7 @@ def of_game(game: Game, states: list[Any], actions: list[int], resigned: int | N
 
 
 def score(state: Any, komi: float) -> str:
-    """The result of a position as it stands, all stones alive: `B+3.5`, `W+0.5` or `0`."""
+    """The area score of a position, with all stones alive: `B+3.5`, `W+0.5` or `0`."""
     black, white = (int(x) for x in go.area(getattr(state, "now", state)))
     margin = black - white - komi
     return f"{'B' if margin > 0 else 'W'}+{abs(margin):g}" if margin else "0"

@@ -30,7 +30,7 @@ PEOPLE = "person"
 
 
 class TerminalGame:
-    """One game after another at a terminal."""
+    """A series of games at a terminal."""
 
     def __init__(self, options: Options, game: Game, console: Console):
         self.options, self.game, self.console = options, game, console
@@ -41,7 +41,7 @@ class TerminalGame:
         self.mover: Mover | None = None
         if self.spec != PEOPLE:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
-        self.mind: TreePlayer | None = None  # made when it is asked for a hint
+        self.mind: TreePlayer | None = None  # made for the first hint or evaluation
         self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
 
@@ -61,7 +61,7 @@ class TerminalGame:
 
     @property
     def legal(self) -> np.ndarray:
-        """Codes of the moves that the position allows."""
+        """Codes of the legal moves."""
         return np.flatnonzero(self.mask(self.state))
 
     def of_a_person(self, state: Any) -> bool:
@@ -98,11 +98,11 @@ class TerminalGame:
         return said if gone is None else f"{said}: {names[gone]} resigned"
 
     def worth(self, said: dict[str, Any]) -> str:
-        """The value of a position or a move, for people."""
+        """The value of a position or a move, as text."""
         return words(said["value"], said["proven"], self.game.num_players)
 
     def thought(self) -> dict[str, Any]:
-        """What the analyst says of the position: the opponent's network, the one shipped, or play-outs."""
+        """Analysis of the position by the opponent's network, else the shipped one, else MCTS with play-outs."""
         if not self.legal.size:
             raise ValueError("the game is over")
         if self.mind is None:
@@ -118,7 +118,7 @@ class TerminalGame:
 
 
 def seat(game: Game, player: int) -> int:
-    """The place of a player in the order of moves, from 1: in some games the one with number 0 does not begin."""
+    """A player's place in the order of moves, from 1: in some games player 0 does not begin."""
     return (player - first_player(game)) % game.num_players + 1
 
 
@@ -126,7 +126,7 @@ Command: TypeAlias = Callable[[TerminalGame, list[str]], None]
 
 
 def hint(sitting: TerminalGame, arguments: list[str]) -> None:
-    """the move that the search likes best, and what it expects"""
+    """the best move of the search, and the line it expects"""
     best = sitting.thought()["moves"][0]
     sitting.say(f"{best['action']} ({sitting.worth(best)}), expects {' '.join(best['line'])}")
 
@@ -141,7 +141,7 @@ def evaluate(sitting: TerminalGame, arguments: list[str]) -> None:
     table = Table(box=None, pad_edge=False)
     for name in ("move", "visits", "value", "prior"):
         table.add_column(name, justify="left" if name == "move" else "right", no_wrap=True)
-    table.add_column("line")  # the only one that gives way where the window is narrow: it is cut, not wrapped
+    table.add_column("line")  # the only column that shrinks in a narrow window: it is cut, not wrapped
     for move in said["moves"]:
         value = sitting.worth(move)
         line = Text(" ".join(move["line"][:10]), no_wrap=True, overflow="ellipsis")
@@ -150,7 +150,7 @@ def evaluate(sitting: TerminalGame, arguments: list[str]) -> None:
 
 
 def undo(sitting: TerminalGame, arguments: list[str]) -> None:
-    """takes back to your last move, or that somebody resigned"""
+    """takes back moves to your last one, or a resignation"""
     if sitting.resigned is not None:
         sitting.resigned = None
         return sitting.show()
@@ -162,7 +162,7 @@ def undo(sitting: TerminalGame, arguments: list[str]) -> None:
 
 
 def resign(sitting: TerminalGame, arguments: list[str]) -> None:
-    """gives the game up"""
+    """resigns the game"""
     if sitting.over:
         raise ValueError("the game is over")
     sitting.resigned = int(sitting.game.player(sitting.state))
@@ -182,13 +182,13 @@ def board(sitting: TerminalGame, arguments: list[str]) -> None:
 
 
 def new(sitting: TerminalGame, arguments: list[str]) -> None:
-    """begins another game"""
+    """starts another game"""
     sitting.begin(sitting.game.init(), [])
     sitting.show()
 
 
 def save(sitting: TerminalGame, arguments: list[str]) -> None:
-    """FILE: writes the game; for Go a name that ends in .sgf gives SGF"""
+    """FILE: saves the game; for Go, a name that ends in .sgf selects SGF"""
     path = _file(arguments)
     if path.suffix == ".sgf":
         text = _sgf().of_game(sitting.game, sitting.states, sitting.actions, sitting.resigned)
@@ -199,7 +199,7 @@ def save(sitting: TerminalGame, arguments: list[str]) -> None:
 
 
 def load(sitting: TerminalGame, arguments: list[str]) -> None:
-    """FILE: goes on with a saved game, or from the record of a position"""
+    """FILE: continues a saved game, or starts from a saved position"""
     path = _file(arguments)
     if path.suffix == ".sgf":
         sitting.begin(*_sgf().begin(sitting.game, path.read_bytes()))
@@ -246,7 +246,7 @@ COMMANDS: dict[str, Command] = {
 
 
 def answer(sitting: TerminalGame, line: str) -> None:
-    """Carries out one line of a person's: a command or a move. What cannot be done is said, and nothing changes."""
+    """Carries out one line of input: a command or a move. Invalid input is explained and changes nothing."""
     try:
         word, *rest = shlex.split(line) or [""]
         if word in COMMANDS:
@@ -279,7 +279,7 @@ def ask(prompt: str) -> str | None:
 
 
 def run(sitting: TerminalGame) -> None:
-    """Games until the person leaves; without a person the one game to its end."""
+    """Plays games until the person leaves; without a person, one game to its end."""
     sitting.show()
     while True:
         if not sitting.over and not sitting.of_a_person(sitting.state):
@@ -296,11 +296,11 @@ def run(sitting: TerminalGame) -> None:
 
 
 def serve(options: Options) -> None:
-    """Plays in this terminal. See `COMMANDS`."""
+    """Plays in this terminal, see `COMMANDS`."""
     if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # whatever comes through a pipe, it is answered
+        sys.stdin.reconfigure(errors="replace")  # a pipe may carry bytes that are not text
     with contextlib.suppress(ImportError):
-        import readline  # noqa: F401  the keys of the arrows, where the system has it
+        import readline  # noqa: F401  arrow keys, if the system has readline
     console = Console(highlight=False)
     game = envs.make(options.env)
     sitting = TerminalGame(dataclasses.replace(options, env=game.name), game, console)

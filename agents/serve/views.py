@@ -1,4 +1,4 @@
-"""A position as people see it: its picture, what is legal and how to point at it, what a move changes."""
+"""Positions for display: pictures, legal moves and how to enter them, and the changes of a move."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How to make a legal move: the cells to point at in turn, and the words on its button."""
+    """How to enter a legal move: the cells to point at in turn, and the label of its button."""
 
     action: str
     cells: tuple[str, ...]
@@ -27,7 +27,7 @@ class Way:
 
     @property
     def words(self) -> str:
-        """The move in a list: its label in short, with its cell where that does not say which."""
+        """The move in a list: its short label, after its cell if the label does not name the cell."""
         short = re.sub(r" \(.*\)$", "", self.label)
         told = self.label == self.action or all(cell in short for cell in self.cells)
         return short if told else f"{self.cells[0]} {short.lower()}"
@@ -35,7 +35,7 @@ class Way:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Position:
-    """A position on the host, with what the rules say of it."""
+    """A position on the host, with its status and legal actions under the rules."""
 
     game: Game
     state: Any
@@ -50,7 +50,7 @@ class Position:
 
     @property
     def status(self) -> str:
-        """What the picture's title says, without the name of the game."""
+        """The title of the picture, without the name of the game."""
         title = re.search(r"<title>(.*?)</title>", self.svg)
         return title[1].partition(", ")[2] if title else ""
 
@@ -60,14 +60,14 @@ class Position:
 
     @property
     def picture(self) -> dict[str, str]:
-        """What is in each cell that holds no other, as text to compare; without marks of legal cells."""
+        """Contents of each innermost cell, as text to compare; without marks of legal cells."""
         return _picture(self)
 
     def after(self, action: int) -> Position:
         return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
 
 
-# Pictures take up to a hundred kilobytes, and long games have hundreds: only the last ones asked for are kept.
+# A picture takes up to 100 kB and a long game has hundreds, so only the most recently used are kept.
 @functools.lru_cache(maxsize=512)
 def _svg(position: Position) -> str:
     return position.game.svg(position.state)
@@ -107,6 +107,6 @@ def _cells(root: ElementTree.Element) -> Iterator[tuple[str, str]]:
             continue
         for mark in [x for x in group if "legal" in (x.get("class") or "")]:
             group.remove(mark)
-        title = group.find(f"{SVG}title")  # where a picture has words they say what is there, whatever its ring
+        title = group.find(f"{SVG}title")  # a title tells the contents, whatever ring is drawn around them
         said = None if title is None else title.text
         yield name, said or ElementTree.tostring(group, encoding="unicode")

@@ -1,1 +1,1 @@
-"""Proofs of who wins: proof-number search of a position, and a table of all positions for small games."""
+"""Exact results: proof-number search of a position, and retrograde analysis of all positions of a small game."""

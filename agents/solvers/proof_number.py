@@ -1,16 +1,15 @@
-"""Proof-number search: who wins, beyond doubt.
+"""Proof-number search: proves who wins a position.
 
-A graph of positions grows from one of them. Each node has two numbers, how much must still be decided to `prove` that
-who is to move there succeeds and to `refute` it (Allis, van der Meulen and van den Herik 1994, "Proof-number search").
-Where all moves must be refuted, the number is that of the hardest move and one more for each of the others (Ueda et al.
-2008, "Weak proof-number search"): the sum counts positions that several moves lead to many times. Leaves begin with the
-number of their mover's moves, or closer to what a network thinks of the node before them. Lanes descend in lockstep,
-each to the leaf that is cheapest in numbers of which it has its own, slightly distorted view (Saito, Winands and van
-den Herik 2010, "Randomized parallel proof-number search"); then the leaves become nodes, and the numbers on the lanes'
-paths are set right.
+The search grows a graph of positions. Each node has two numbers: how much must still be decided to `prove`, or to
+`refute`, that its mover succeeds (Allis, van der Meulen and van den Herik 1994, "Proof-number search"). If all moves
+must be refuted, the number is that of the hardest move plus one for each other move (Ueda et al. 2008, "Weak
+proof-number search"). A sum would count a position once for every move that leads to it. A leaf starts with the number
+of its mover's moves. A network, if given, adds to that number by its evaluation of the leaf's parent.
 
-Positions met before are found by 64-bit hashes: among ten million the odds that any two share one are 1 : 400,000.
-Games must not be able to come back to a position, which none of ours can.
+Lanes descend in lockstep, each to the leaf that is cheapest in its own, slightly distorted numbers (Saito, Winands and
+van den Herik 2010, "Randomized parallel proof-number search"). Then the leaves become nodes, and the numbers on the
+lanes' paths are updated. Known positions are found by 64-bit hashes. Among ten million positions the odds of any
+collision are 1 : 400,000. A game must never repeat a position; no game here can.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from agents.network.inference import Evaluate
 from agents.solvers.retrograde import code_of
 from envs.game import Array, Game
 
-NEVER = 1 << 22  # in place of infinity
-FAR = 255  # the same in the numbers of leaves, which are bytes
-DISTORTION = 0.5  # lanes see numbers up to exp(this) times as large
-PRIOR_WEIGHT, VALUE_WEIGHT = 2.0, 10.0  # of a network's opinion in the numbers of leaves
-LANES, ROUNDS = 256, 20  # descents at a time; times before the host is asked
+NEVER = 1 << 22  # replaces infinity
+FAR = 255  # the same for leaves, whose numbers are bytes
+DISTORTION = 0.5  # lanes see numbers enlarged by a factor of up to exp(DISTORTION)
+PRIOR_WEIGHT, VALUE_WEIGHT = 2.0, 10.0  # weights of a network's evaluation in the numbers of leaves
+LANES, ROUNDS = 256, 20  # parallel descents; rounds between two checks by the host
 EMPTY = -1
 
 
 def within_reach(game: Game) -> bool:
-    """Whether a search of some seconds looks at enough positions to prove something: for two players, moves cheap."""
+    """Whether a search of a few seconds can prove something: two players, and moves that are cheap to compute."""
     return game.num_players == 2 and game.moves_are_cheap
 
 
@@ -50,23 +49,23 @@ class Numbers(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """Nodes [M] with room for K moves each, of which `size` are there, and a hash table of them [2 M]."""
+    """Nodes [M] with up to K moves each, `size` of them in use, and their hash table [2 M]."""
 
     size: Array  # int32[]
     rounds: Array  # int32[]
-    drawn: Array  # bool[], whether any game ended in a draw
+    drawn: Array  # bool[], whether the search met a drawn game
     states: Any  # [M, ...]
-    actions: Array  # int16[M, K], EMPTY where there is no move
-    children: Array  # int32[M, K], nodes; EMPTY where the move still leads to a leaf
-    leaves: Numbers  # uint8[M, K], of leaves, for who is to move in the node; FAR means never
+    actions: Array  # int16[M, K], EMPTY if there is no move
+    children: Array  # int32[M, K], nodes; EMPTY while the move leads to a leaf
+    leaves: Numbers  # uint8[M, K], of leaves, for the mover of the node; FAR means never
     same: Array  # bool[M, K], the same player moves again
-    numbers: Numbers  # int32[M], of nodes, for who is to move
+    numbers: Numbers  # int32[M], of nodes, for their movers
     codes: Array  # uint32[2 M, 2]
-    nodes: Array  # int32[2 M], EMPTY where there is none
+    nodes: Array  # int32[2 M], EMPTY in a free entry
 
 
 class Question(NamedTuple):
-    """Does the player of this seat get so much or more?"""
+    """The claim to prove: `seat` obtains at least `least`."""
 
     seat: Array  # int32[]
     least: Array  # float32[]
@@ -74,20 +73,20 @@ class Question(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Prover:
-    """A search for proofs in one game, compiled."""
+    """A compiled proof search for one game."""
 
     begin: Callable[[Question, Any, Any], Graph]
-    """(question, weights, position) -> a graph with the position as node 0 and its moves as nodes."""
+    """(question, weights, position) -> a graph with the position as node 0 and nodes for its undecided moves."""
     search: Callable[[Graph, Question, Any, Any], Graph]
-    """(graph, question, weights, node) -> the graph after some rounds below the node, fewer once it is decided or there
-    is no more room."""
+    """(graph, question, weights, node) -> the graph after `ROUNDS` rounds below the node. Stops early if the node is
+    decided or the graph is full."""
 
 
 def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None) -> Prover:
-    """A prover with room for that many positions; `evaluate` is a network's opinion (see `inference.make_evaluate`).
+    """A prover for up to `max_positions` positions; `evaluate` is optional, see `inference.make_evaluate`.
 
     Raises:
-        ValueError: the game is not for two players, or there is no room for a round of the search.
+        ValueError: the game is not for two players, or `max_positions` is too small for a round of the search.
     """
     if game.num_players != 2:
         raise ValueError(f"proofs are for games of two players; {game.name} has {game.num_players}")
@@ -96,7 +95,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
     look = functools.partial(_look, game, evaluate)
 
     def begin(question, weights, state):
-        """The moves of the position are nodes from the start, so that each can be asked about."""
+        """Makes nodes of the position's undecided moves, so that each can be searched by itself."""
         one = jax.tree.map(lambda x: jnp.asarray(x)[None], state)
         found = look(question, weights, one)
         empty = lambda x, fill: jnp.full((max_positions, *x.shape[1:]), fill, x.dtype)
@@ -118,7 +117,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
         return _back_up(graph, jnp.zeros((1, 1), jnp.int32), 1)
 
     def expand(graph: Graph, question, weights, node, slot, wanted) -> Graph:
-        """Makes nodes of leaves [B], those that are `wanted`, or links them to the nodes that are there already."""
+        """Turns the `wanted` leaves among [B] into nodes, or links them to existing nodes."""
         before = jax.tree.map(lambda x: x[node], graph.states)
         states = jax.vmap(game.move)(before, jnp.maximum(graph.actions[node, slot], 0).astype(jnp.int32))
         graph, places, new = _enter(graph, _code(game, states), wanted)
@@ -157,12 +156,12 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
 
 
 class Found(NamedTuple):
-    """What is known of positions [B] with room for K moves before anything is searched."""
+    """What is known about positions [B] with up to K moves before any search."""
 
     actions: Array  # int16[B, K]
     leaves: Numbers  # uint8[B, K]
     same: Array  # bool[B, K]
-    drawn: Array  # bool[B], some move ends a game in a draw
+    drawn: Array  # bool[B], some move ends the game in a draw
 
 
 def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: Any, states: Any) -> Found:
@@ -176,7 +175,7 @@ def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: An
     result = jnp.take(each(game.rewards), question.seat, axis=-1)
     same = each(game.player) == mover[:, None]
     success = (result >= question.least) == (mover == question.seat)[:, None]
-    # For who is to move in the node: success after a move needs one proof, or one for every reply of the opponent.
+    # For the mover of the node: success after a move needs one proof if the mover moves again, else one per reply.
     prove = jnp.where(same, 1, replies).astype(jnp.float32)
     refute = jnp.where(same, replies, 1).astype(jnp.float32)
     if evaluate is not None:
@@ -194,7 +193,7 @@ def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: An
 
 
 def _settle(game: Game, question: Question, states: Any, numbers: Numbers) -> tuple[Numbers, Array]:
-    """The numbers of nodes [B], or the final ones where theory knows the result; bool[B], whether that is a draw."""
+    """The numbers of nodes [B], final if theory knows the result; and whether that result is a draw, bool[B]."""
     if game.known_result is None:
         return numbers, jnp.zeros(numbers.prove.shape, bool)
     result = jax.vmap(game.known_result)(states)
@@ -209,15 +208,15 @@ def _wide(leaves: Numbers) -> Numbers:
 
 
 def total(prove: Array, refute: Array) -> Numbers:
-    """Numbers of nodes, int32[B], from those after their moves, [B, K], for who is to move in the node: one success is
-    enough, and every move must be refuted."""
+    """Numbers of nodes, int32[B], from the numbers after their moves, [B, K], all for the mover of the node. One
+    successful move proves the node. Refuting it takes a refutation of every move."""
     least = prove.min(-1)
-    most = jnp.minimum(refute.max(-1) + (refute > 0).sum(-1) - 1, NEVER - 1)  # nobody succeeded yet, or `least` is 0
+    most = jnp.minimum(refute.max(-1) + (refute > 0).sum(-1) - 1, NEVER - 1)  # no move succeeded, or `least` is 0
     return Numbers(least, jnp.where(least == 0, NEVER, jnp.where(least >= NEVER, 0, most)))
 
 
 def after_moves(graph: Graph, node: Array) -> tuple[Array, Numbers]:
-    """Where the moves of nodes [B] lead, int32[B, K], and the numbers there, for who is to move in the node."""
+    """Children of nodes [B], int32[B, K], and the numbers after each move, for the mover of the node."""
     children, same = graph.children[node], graph.same[node]
     there, leaves = jnp.maximum(children, 0), _wide(jax.tree.map(lambda x: x[node], graph.leaves))
     prove, refute = graph.numbers.prove[there], graph.numbers.refute[there]
@@ -229,8 +228,8 @@ def after_moves(graph: Graph, node: Array) -> tuple[Array, Numbers]:
 
 
 def _descend(game: Game, graph: Graph, top: Array) -> tuple[Array, Array, Array, Array, Array]:
-    """LANES ways down from a node: path int32[D, B], its length, and the leaf each ends at, as node and slot, if it is
-    open; a lane that meets what is decided since its way there was judged has none."""
+    """Descends from a node in all lanes. Returns (path int32[D, B], depth, node, slot, whether the leaf is open). The
+    leaf is given by its node and slot. A lane that runs into a decided node has no open leaf."""
     lane = jnp.arange(LANES, dtype=jnp.uint32)
 
     def step(carry):
@@ -256,7 +255,7 @@ def _descend(game: Game, graph: Graph, top: Array) -> tuple[Array, Array, Array,
 
 
 def _noise(lane: Array, depth: Array, rounds: Array, width: int) -> Array:
-    """float32[B, width] in [0, 1), another one for each lane, depth and round."""
+    """Noise in [0, 1) that differs for each lane, depth and round, float32[B, width]."""
     x = lane[:, None] * jnp.uint32(0x9E3779B1) ^ jnp.arange(width, dtype=jnp.uint32) * jnp.uint32(0x85EBCA77)
     x = x ^ depth.astype(jnp.uint32) * jnp.uint32(0xC2B2AE3D) ^ rounds.astype(jnp.uint32) * jnp.uint32(0x27D4EB2F)
     x = (x ^ (x >> 15)) * jnp.uint32(0x2C1B3C6D)
@@ -265,7 +264,7 @@ def _noise(lane: Array, depth: Array, rounds: Array, width: int) -> Array:
 
 
 def _back_up(graph: Graph, path: Array, depth: Array | int) -> Graph:
-    """Sets the numbers on the lanes' paths right, from their ends up."""
+    """Updates the numbers on the lanes' paths, from their ends up."""
 
     def level(i, numbers):
         node = path[depth - 1 - i]
@@ -277,7 +276,7 @@ def _back_up(graph: Graph, path: Array, depth: Array | int) -> Graph:
 
 
 def _code(game: Game, states: Any) -> Array:
-    """Hashes of positions [B], uint32[B, 2], the same for positions that a symmetry turns into one another."""
+    """Hashes of positions [B], uint32[B, 2]; positions that are equal under a symmetry share one."""
     states = jax.vmap(game.canonical or (lambda s: s))(states)
     least, *others = (code_of(jax.vmap(t.state)(states)) for t in game.symmetries)
     for code in others:
@@ -287,11 +286,12 @@ def _code(game: Game, states: Any) -> Array:
 
 
 def _enter(graph: Graph, code: Array, wanted: Array) -> tuple[Graph, Array, Array]:
-    """Finds the positions with these hashes [B], or gives them the next numbers; nodes int32[B], and which are new.
+    """Finds the nodes of positions by hash [B], or allocates new nodes.
 
-    Open addressing: a lane walks on from the place of its hash until it finds it or an empty place. Those who want the
-    same empty place leave their mark, -2 - lane, of which the least stays; the others look at that place again. Hashes
-    are written at the end, since a table that is read and written in a loop is copied by XLA every time round.
+    Returns the graph, nodes int32[B] and which are new, bool[B]. The table uses open addressing: a lane probes from its
+    hash's entry until it finds the hash or a free entry. Lanes that claim the same free entry write -2 - lane. The
+    minimum wins, and the other lanes look at the entry again. Hashes are written at the end, because XLA copies a table
+    in every iteration of a loop that both reads and writes it.
     """
     size, lanes = len(graph.nodes), len(code)
     lane = jnp.arange(lanes, dtype=jnp.int32)
@@ -325,11 +325,11 @@ def _enter(graph: Graph, code: Array, wanted: Array) -> tuple[Graph, Array, Arra
 
 
 def make_claim_prover(game: Game, max_positions: int) -> Callable[[Any, Array], Graph]:
-    """`ask(position, least) -> Graph`: the graph in which it is decided whether the mover gets so much, or which is
-    full. For use inside a compiled function.
+    """`ask(position, least) -> Graph`, for use inside a compiled function. The search ends once it is decided whether
+    the mover obtains `least`, or once the graph is full.
 
     Raises:
-        ValueError: the game is not for two players, or there is no room for a round of the search.
+        ValueError: the game is not for two players, or `max_positions` is too small for a round of the search.
     """
     prover = make_prover(game, max_positions)
 
@@ -343,21 +343,21 @@ def make_claim_prover(game: Game, max_positions: int) -> Callable[[Any, Array], 
 
 
 def decided(numbers: Numbers) -> Array:
-    """bool, of the shape of the numbers."""
+    """Whether the nodes are proved or refuted, bool of the numbers' shape."""
     return (numbers.prove == 0) | (numbers.refute == 0)
 
 
 def make_proven_move(game: Game, max_positions: int) -> Callable[[Any], Array]:
-    """`keep(position) -> int32[]`: a move that is proved to win, or to draw where it is proved that none wins; EMPTY
-    where `room` positions do not tell, all moves lose or the game is over. For use inside a compiled function.
+    """`keep(position) -> int32[]`, for use inside a compiled function: a proven winning move, or a proven drawing move
+    if no move wins. EMPTY if `max_positions` positions do not decide, all moves lose or the game is over.
 
     Raises:
-        ValueError: the game is not for two players, or there is no room for a round of the search.
+        ValueError: the game is not for two players, or `max_positions` is too small for a round of the search.
     """
     asker = make_claim_prover(game, max_positions)
 
     def ask(state: Any, least: Array) -> tuple[Array, Array]:
-        """A move that gets so much, or EMPTY; and whether there is none for sure, but perhaps one that draws."""
+        """A move that obtains `least`, or EMPTY; and whether no move wins but some move may draw."""
         graph = asker(state, least)
         proved = after_moves(graph, jnp.zeros(1, jnp.int32))[1].prove[0] == 0
         slot = proved.argmax()
@@ -376,17 +376,17 @@ def make_proven_move(game: Game, max_positions: int) -> Callable[[Any], Array]:
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """Results with best play of all, for who is to move: -1, 0 or 1, None where it was not found out."""
+    """Results for the mover with best play by both: -1, 0 or 1; None if undecided."""
 
     value: float | None
     moves: dict[int, float | None]  # after each legal move
-    positions: int  # nodes of all graphs
+    positions: int  # nodes in all graphs
     seconds: float
-    stopped: str | None  # for people, why something may be missing
+    stopped: str | None  # reason why results may be missing, for users
 
     @property
     def kept(self) -> int | None:
-        """A move that is proved to keep the value, None where that is not known or all is lost."""
+        """A move that is proved to keep the value; None if there is no proof or the position is lost."""
         good = [action for action, value in self.moves.items() if value == self.value]
         return good[0] if good and self.value is not None and self.value >= 0 else None
 
@@ -394,11 +394,11 @@ class Verdict:
 def make_solver(game: Game, max_positions: int = 1 << 20, evaluate: Evaluate | None = None, weights: Any = None):
     """solve(position, all_moves=False, seconds=inf, tell=nothing, asked=never) -> Verdict, compiled once.
 
-    Without `all_moves` it ends once the value is known, and of the moves it tells what it came across. The search ends
-    early where the graph is full, the time over, or it is `asked` to stop. `tell` gets a line for people, many times.
+    Without `all_moves` the search ends once the value is known, and `Verdict.moves` may be incomplete. The search ends
+    early if the graph is full, the time is over, or `asked` returns True. `tell` repeatedly gets a progress line.
 
     Raises:
-        ValueError: the game is not for two players, or there is no room for a round of the search.
+        ValueError: the game is not for two players, or `max_positions` is too small for a round of the search.
     """
     prover = make_prover(game, max_positions, evaluate)
 
@@ -416,7 +416,7 @@ def make_solver(game: Game, max_positions: int = 1 << 20, evaluate: Evaluate | N
         wins, won = search.ask(1.0, all_moves)
         less = 0.0 if search.drawn else -1.0
         value, moves = _value(wins, less), {action: _value(answer, less) for action, answer in won.items()}
-        unclear = {action for action, known in moves.items() if known == 0}  # not won, but drawn or lost?
+        unclear = {action for action, known in moves.items() if known == 0}  # not won: drawn or lost?
         if value == 0 or (all_moves and unclear):
             holds, held = search.ask(0.0, all_moves)
             value = _value(holds, -1.0, 0.0) if value == 0 else value
@@ -433,7 +433,7 @@ def _value(answer: bool | None, no: float, yes: float = 1.0) -> float | None:
 
 
 class Search:
-    """Questions about one position, one after the other, within one limit of time."""
+    """Answers questions about one position in turn, within one time limit."""
 
     def __init__(
         self,
@@ -461,7 +461,7 @@ class Search:
         self.stopped: str | None = None
 
     def ask(self, least: float, all_moves: bool) -> tuple[bool | None, dict[int, bool | None]]:
-        """Whether the mover gets `least`, in all and after each move."""
+        """Whether the mover obtains `least`, with best play and after each move; None if undecided."""
         question = Question(jnp.int32(self.game.player(self.state)), jnp.float32(least))
         actions = np.flatnonzero(np.asarray(self.game.mask(self.state))).tolist()
         graph = self.prover.begin(question, self.weights, self.state)
@@ -477,7 +477,7 @@ class Search:
         return _answer(graph.numbers, 0), {action: _answer(after, (0, slot)) for slot, action in enumerate(actions)}
 
     def decide(self, graph: Graph, question: Question, node: int) -> Graph:
-        """Searches below a node until it is decided, or as long as there are room and time; once at least."""
+        """Searches below a node until it is decided, the graph is full or the time is over."""
         while self.stopped is None and _answer(graph.numbers, node) is None:
             size, seconds = int(graph.size), time.monotonic() - self.began
             if size > self.max_positions - LANES:
@@ -501,5 +501,5 @@ def _answer(numbers: Numbers, where: Any) -> bool | None:
 
 @functools.partial(jax.jit, donate_argnums=0)
 def _refreshed(graph: Graph) -> Graph:
-    """With the numbers of node 0 set right: those of its moves may have changed since."""
+    """Updates the numbers of node 0, because those of its moves may have changed."""
     return _back_up(graph, jnp.zeros((1, 1), jnp.int32), 1)

@@ -1,4 +1,4 @@
-"""Perfect play for games small enough to be written down: every position that can come up, and its value."""
+"""Perfect play for small games: a table of every reachable position with its value and best moves."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ CHUNK = 4096  # positions expanded in one call
 
 
 class Table(NamedTuple):
-    """Every position that can come up from the start, sorted by code."""
+    """Every position reachable from the start, sorted by code."""
 
     codes: Array  # uint32[M, 2], see `code_of`
-    values: Array  # int8[M], the result of best play for who is to move
-    best: Array  # bool[M, A], moves that keep this value; none where the game is over
+    values: Array  # int8[M], result of best play for the mover
+    best: Array  # bool[M, A], moves that keep this value; none if the game is over
 
 
 class Facts(NamedTuple):
-    """What the rules say of positions [M] with room for K moves; on the host once they are all there."""
+    """Rules applied to positions [M] with up to K moves each; numpy arrays on the host once complete."""
 
     over: Any  # bool[M]
-    result: Any  # float32[M], for who is to move
+    result: Any  # float32[M], for the mover
     slots: Any  # int32[M, K], legal moves, -1 in empty slots
     same: Any  # bool[M, K], the same player moves again
-    child: Any  # int64[M, K], number of the position that the move leads to
+    child: Any  # int64[M, K], index of the position after the move
 
 
 def code_of(states: Any) -> Array:
-    """Two independent 32-bit hashes of positions [B], uint32[B, 2]: of so few none are taken for one another, which is
-    looked into when a table is made."""
+    """Two independent 32-bit hashes of each of the positions [B], uint32[B, 2]. `solve` checks that no two positions
+    have the same code."""
     leaves = [x.reshape(len(x), -1).astype(jnp.int32).astype(jnp.uint32) for x in jax.tree.leaves(states)]
     flat = jnp.concatenate(leaves, axis=1)
     place = jnp.arange(1, flat.shape[1] + 1, dtype=jnp.uint32)
@@ -49,10 +49,10 @@ def code_of(states: Any) -> Array:
 
 
 def solve(game: Game) -> Table:
-    """Goes through all positions from the start, then from the ends back.
+    """Collects all positions from the start, then works back from finished games.
 
     Raises:
-        ValueError: more than two players, more than `MOST_POSITIONS`, or two positions with the same code.
+        ValueError: the game is not for two players, has more than `MOST_POSITIONS`, or two positions share a code.
     """
     if game.num_players != 2:
         raise ValueError(f"exact: perfect play is for two players; {game.name} has {game.num_players}")
@@ -69,7 +69,7 @@ def solve(game: Game) -> Table:
 
 
 def explore(game: Game) -> tuple[Facts, np.ndarray]:
-    """All positions from the start, numbered as they are met, with their codes uint32[M, 2]."""
+    """All positions from the start, numbered in the order of discovery, and their codes uint32[M, 2]."""
     look = jax.jit(functools.partial(_look, game))
     new = jax.tree.map(lambda x: np.asarray(x)[None], game.init())
     numbers = {_keys(new)[0]: 0}
@@ -93,7 +93,7 @@ def explore(game: Game) -> tuple[Facts, np.ndarray]:
 
 
 def _look(game: Game, states: Any) -> tuple[Facts, Array, Any]:
-    """Facts of positions [B], their codes, and their successors [B * K]."""
+    """Facts about positions [B], their codes, and their successors [B * K]."""
     slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
     mover = jax.vmap(game.player)(states)
     children = jax.vmap(lambda s, actions: jax.vmap(lambda a: game.move(s, jnp.maximum(a, 0)))(actions))(states, slots)
@@ -104,7 +104,7 @@ def _look(game: Game, states: Any) -> tuple[Facts, Array, Any]:
 
 
 def _in_chunks(look: Any, states: Any) -> Any:
-    """`look` at any number of positions, always as many at a time, so that it is compiled once."""
+    """`look` at any number of positions, in chunks of equal size so that it is compiled once."""
     count = len(jax.tree.leaves(states)[0])
     parts = []
     for low in range(0, count, CHUNK):
@@ -121,8 +121,8 @@ def _keys(states: Any) -> list[bytes]:
 
 
 def evaluate(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
-    """The value of every position for who is to move, float32[M], and of every move in it, [M, K]; sweeps until every
-    position behind a move is known, which ends because games do."""
+    """Values for the mover of every position, float32[M], and of every move, [M, K]. Sweeps until every position is
+    known. This terminates because games do."""
     values = np.where(facts.over, facts.result, np.nan).astype(np.float32)
     worth = np.full(facts.slots.shape, -np.inf, np.float32)
     legal = (facts.slots >= 0) & ~facts.over[:, None]
@@ -134,8 +134,7 @@ def evaluate(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
 
 
 def find(table: Table, states: Any) -> Array:
-    """Places of positions [B] in the table, int32[B], -1 for what cannot come up from the start; by halves, since it is
-    sorted."""
+    """Indices of positions [B] in the table by binary search, int32[B]; -1 for an unreachable position."""
     wanted = code_of(states)
     low = jnp.zeros(len(wanted), jnp.int32)
     high = jnp.full(len(wanted), len(table.codes), jnp.int32)

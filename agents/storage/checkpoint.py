@@ -1,14 +1,14 @@
-"""Saving and restoring with orbax. Every checkpoint is complete or absent.
+"""Saves and restores pytrees with orbax; every checkpoint is complete or absent.
 
 A run's folder holds
 
-    networks/ITERATION/   weights for play, small, all of them kept
+    networks/ITERATION/   weights for play; small, all of them kept
     resume/ITERATION/     the whole run: weights, optimiser, replay buffer, games under way, random key; the newest
-    best/ITERATION/       a copy of the network that was marked as the best, see `mark_best`
+    best/ITERATION/       a copy of the network marked as the best, see `mark_best`
 
-Each carries `about`, the options of the run with its counters, and sums.json, by which damage is found. A checkpoint is
-written under another name and renamed once all of it is on the disk, the network before the run of the same iteration:
-whenever the program dies, what carries a number is whole.
+Each contains `about`, the options and counters of the run, and sums.json, which reveals damage. A checkpoint is written
+under another name and renamed once all of it is on the disk. The network comes before the run of the same iteration.
+Whenever the program dies, every numbered folder is complete.
 """
 
 from __future__ import annotations
@@ -42,38 +42,38 @@ from agents.runtime import processes
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 SUMS = "sums.json"
-# Ends of the names of what is not, or no longer, a checkpoint of the run.
+# Suffixes of folders that are not yet, or no longer, checkpoints of the run.
 WRITING, OLD = ".writing", ".old"
-MOST_ASKED = 1 << 26  # bytes; where a file system cannot reserve, they are written
-# What the first process writes by itself, without waiting for others.
+MOST_ASKED = 1 << 26  # bytes; a file system that cannot reserve space writes them
+# For writes by the first process alone, without waiting for the others.
 ALONE = ocp.options.MultiprocessingOptions(primary_host=0, active_processes={0}, barrier_sync_key_prefix="alone")
-# Folders made by a thread are awaited by others; where they cannot be made, these keep the program for 20 minutes.
+# If a thread makes the folders, other threads wait for them; on failure they hold up the program for 20 minutes.
 FOLDERS_FIRST = ocp.options.AsyncOptions(create_directories_asynchronously=False)
 
 
 class CheckpointError(ValueError):
-    """A checkpoint is missing, damaged or of another kind, or cannot be written; the message is for people."""
+    """A checkpoint is missing, damaged or of another kind, or cannot be written; the message is for the user."""
 
 
 class Snapshot(NamedTuple):
-    """A run as it is saved, whatever it consists of."""
+    """A run as it is saved, whatever it contains."""
 
     iteration: int
-    run: Any  # pytree of arrays on the device, all that the run goes on from
-    weights: Any  # those of the network for play, part of it
-    room: int  # bytes, the least that a checkpoint takes
+    run: Any  # pytree of arrays on the device, everything needed to resume
+    weights: Any  # of the network for play, part of `run`
+    room: int  # bytes, the minimum size of a checkpoint
 
 
 class Saver:
-    """Saves a run again and again, behind its training.
+    """Saves a run repeatedly while it trains.
 
-    `start` copies what it is given and returns; a thread then writes. There is one save at a time. One that fails takes
-    back what it wrote and is reported by `say`; the checkpoints before it stay. With several processes all of them must
-    start the same saves in the same order.
+    `start` copies its arguments and returns; a thread then writes. Only one save runs at a time. A failed save removes
+    its files and is reported by `say`; earlier checkpoints stay. With several processes, all must start the same saves
+    in the same order.
     """
 
     def __init__(self, folder: Path, config: Config, say: Callable[[str], None], saved: int | None = None):
-        """`saved` is the iteration that a run goes on from."""
+        """`saved` is the iteration that a run resumes from."""
         self.folder, self.config, self.say = folder, config, say
         self.saved = saved  # iteration of the newest complete checkpoint
         self.problem: str | None = None  # why the last save failed, if it did
@@ -85,7 +85,7 @@ class Saver:
             _remove_unfinished(folder)
 
     def start(self, snapshot: Snapshot, **counters: Any) -> bool:
-        """Begins to save a run; False while the save before is still being written, and then nothing is done."""
+        """Begins to save a run. Returns False, and does nothing, while the previous save is still being written."""
         if not processes.allgather(self.poll()).all():  # of all processes
             if not self._told_late:
                 self.say("the checkpoint before is still being written; the next one waits for it")
@@ -94,7 +94,7 @@ class Saver:
         iteration, self._told_late = snapshot.iteration, False
         about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
         short = self._no_room(snapshot.room)
-        if not processes.allgather(short is None).all():  # else the others would wait for the one without
+        if not processes.allgather(short is None).all():  # else the others would wait for the process without room
             self._failed(iteration, short or OSError("another process has no room for it"))
             return True
         try:
@@ -111,7 +111,7 @@ class Saver:
         return True
 
     def poll(self) -> bool:
-        """Whether no save is under way; takes note of how the last one ended."""
+        """Whether no save is under way; records how the last one ended."""
         if self._writing is None:
             return True
         iteration, writing = self._writing
@@ -128,7 +128,7 @@ class Saver:
         """Waits for the save under way and saves the run, unless it is saved already; the last call.
 
         Raises:
-            CheckpointError: it cannot be saved; names the last checkpoint that is intact.
+            CheckpointError: it cannot be saved; the message names the last intact checkpoint.
         """
         self.wait()
         if not processes.allgather(self.saved == snapshot.iteration).all():
@@ -139,19 +139,19 @@ class Saver:
             raise CheckpointError(f"iteration {snapshot.iteration} could not be saved: {self.problem}; {self.intact()}")
 
     def wait(self) -> None:
-        """Until the save under way has ended, in whatever way."""
+        """Waits until the save under way has succeeded or failed."""
         if self._writing is not None:
             concurrent.futures.wait([self._writing[1]])
         self.poll()
 
     def intact(self) -> str:
-        """For people: where the run can go on from."""
+        """Message for the user: where the run can resume."""
         if self.saved is None:
             return "there is no checkpoint yet"
         return f"the last intact checkpoint is {self.folder / 'resume' / str(self.saved)}"
 
     def _no_room(self, least: int) -> OSError | None:
-        """Why the disk cannot take a checkpoint; None where it can."""
+        """Why the disk cannot take a checkpoint; None if it can."""
         try:
             self._ask_for_room(least)
         except OSError as error:
@@ -159,9 +159,8 @@ class Saver:
         return None
 
     def _ask_for_room(self, least: int) -> None:
-        """Raises OSError where a checkpoint as large as the last one, and `least` bytes, does not fit, or none can be
-        made at all. Orbax would find out in the middle, with a traceback for every
-        array."""
+        """Raises OSError unless there is room for a checkpoint as large as the last one and at least `least` bytes.
+        Orbax would fail midway, with a traceback for every array."""
         if jax.process_index() > 0:
             return
         last = self.folder / "resume" / str(self.saved)
@@ -172,7 +171,7 @@ class Saver:
             if shutil.disk_usage(self.folder / kind).free < size:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             room = self.folder / kind / f"room{WRITING}"
-            with room.open("wb") as file:  # quotas and limits do not show in the free space
+            with room.open("wb") as file:  # the free space ignores quotas and limits
                 if hasattr(os, "posix_fallocate"):
                     os.posix_fallocate(file.fileno(), 0, min(size, MOST_ASKED))
             room.unlink()
@@ -184,7 +183,7 @@ class Saver:
         self.say(f"warning: iteration {iteration} could not be saved: {self.problem}; {self.intact()}")
 
     def _complete(self, checkpointer: ocp.AsyncCheckpointer, weights: Any, about: dict[str, Any]) -> None:
-        """In the thread: waits until the run is on the disk, adds the network, and gives both their names."""
+        """In the thread: waits until the run is on the disk, adds the network, and gives both their final names."""
         with contextlib.closing(checkpointer):
             checkpointer.wait_until_finished()
         if jax.process_index() == 0:
@@ -201,8 +200,8 @@ class Saver:
 
 @functools.cache  # once
 def _hush_writers() -> None:
-    """Where a disk fills in the middle of a save, orbax raises the reason, which is told; each of its writers then
-    prints a page more, because what they report to is gone."""
+    """Silences follow-up errors. When a disk fills during a save, orbax raises the reason, which is reported. Each of
+    its writers then prints another page, because its event loop is gone."""
     show = sys.unraisablehook
     sys.unraisablehook = lambda found: None if str(found.exc_value) == "Event loop is closed" else show(found)
     logging.getLogger("asyncio").addFilter(lambda record: "never retrieved" not in record.getMessage())
@@ -212,8 +211,8 @@ def _hush_writers() -> None:
 def _copy(run: Any) -> Any:
     """Arrays that nothing else writes to while they are saved.
 
-    Training gives the buffers of a run back to each iteration. Devices with a memory of their own are read before
-    `AsyncCheckpointer.save` returns; but on a CPU numpy, and so orbax, would look into the very buffers.
+    Training donates the buffers of a run to each iteration. `AsyncCheckpointer.save` reads devices with their own
+    memory before it returns. On a CPU, numpy and therefore orbax would read the donated buffers themselves.
     """
     on_cpu = any(device.platform == "cpu" for x in jax.tree.leaves(run) for device in x.sharding.device_set)
     return _copied(run) if on_cpu else run
@@ -231,7 +230,7 @@ def _unfinished(folder: Path, iteration: int) -> Path:
 
 
 def _reason(error: BaseException) -> str:
-    """What storage complains of, in a few words: what the system says where that is told, else the first line."""
+    """A storage error in a few words: the system's message if there is one, else the first line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror + (f": {error.filename}" if error.filename else "")
     told = [os.strerror(code) for code in errno.errorcode if os.strerror(code) in str(error)]
@@ -239,7 +238,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _publish(unfinished: Path) -> None:
-    """Makes a checkpoint of a folder in which everything is written: sums, then the name that says so."""
+    """Turns a completely written folder into a checkpoint: adds sums.json, then gives the folder its final name."""
     path = unfinished.with_name(unfinished.name.removesuffix(WRITING))
     with (unfinished / SUMS).open("w") as file:
         json.dump(_sums(unfinished), file)
@@ -250,7 +249,7 @@ def _publish(unfinished: Path) -> None:
 
 
 def _sums(path: Path) -> dict[str, list[int]]:
-    """Size and CRC-32 of every file, by its path."""
+    """Size and CRC-32 of every file, by path."""
 
     def of_file(file: Path) -> list[int]:
         size = sum = 0
@@ -264,8 +263,8 @@ def _sums(path: Path) -> dict[str, list[int]]:
 
 
 def damage(path: Path) -> str | None:
-    """What differs from how the checkpoint was written; None if nothing does, or if nobody knows: one without sums.json
-    is as its author left it, and restoring it will tell."""
+    """How the checkpoint differs from what was written; None if it does not. Also None without sums.json: only
+    restoring can then reveal damage."""
     if not (path / SUMS).exists():
         return None
     try:
@@ -281,7 +280,7 @@ def damage(path: Path) -> str | None:
 
 
 def set_aside(path: Path) -> None:
-    """Takes the number from a checkpoint, if it is there; it is removed when the next save is complete."""
+    """Takes a checkpoint's number away, if it exists; it is removed when the next save is complete."""
     if path.exists():
         aside = path.with_name(path.name + OLD)
         shutil.rmtree(aside, ignore_errors=True)
@@ -289,7 +288,7 @@ def set_aside(path: Path) -> None:
 
 
 def forget_later(folder: Path, iteration: int) -> None:
-    """Sets aside what is later than the iteration a run goes on from: damaged, or another future."""
+    """Sets aside checkpoints later than the iteration that a run resumes from: damaged, or another future."""
     for path in (*numbered(folder / "networks"), *numbered(folder / "resume")):
         if int(path.name) > iteration:
             set_aside(path)
@@ -297,7 +296,7 @@ def forget_later(folder: Path, iteration: int) -> None:
 
 def _tidy(folder: Path, keep: int) -> None:
     for old in numbered(folder / "resume")[:-keep]:
-        set_aside(old)  # a folder half removed must not look like a checkpoint
+        set_aside(old)  # a half-removed folder must not look like a checkpoint
     for kind in ("networks", "resume"):
         for aside in (folder / kind).glob(f"*{OLD}"):
             shutil.rmtree(aside)
@@ -305,8 +304,8 @@ def _tidy(folder: Path, keep: int) -> None:
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Removes what saves that broke off have left, and what is in the way of the next one."""
-    for kind in ("networks", "resume"):  # who marks the best network looks after the rest
+    """Removes the remains of interrupted saves and anything in the way of the next one."""
+    for kind in ("networks", "resume"):  # `mark_best` looks after best/
         for path in (folder / kind).glob(f"*{WRITING}*"):
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
@@ -315,11 +314,11 @@ def _remove_unfinished(folder: Path) -> None:
 
 
 def mark_best(folder: Path, iteration: int) -> Path:
-    """Keeps a copy of networks/ITERATION as the best network of the run, in place of the one before; returns it."""
+    """Keeps a copy of networks/ITERATION as the best network of the run, replacing any other; returns its path."""
     writing = _unfinished(folder / "best", iteration)
     shutil.rmtree(writing, ignore_errors=True)
     shutil.copytree(folder / "networks" / str(iteration), writing)
-    os.utime(writing)  # `best` goes by it
+    os.utime(writing)  # `best` sorts by this time
     _publish(writing)
     marked = folder / "best" / str(iteration)
     for path in (folder / "best").iterdir():
@@ -335,8 +334,8 @@ def best(folder: Path) -> Path | None:
 
 
 def restore(path: Path, item: str, shapes: Any) -> Any:
-    """What a checkpoint holds under this name; `shapes` is its pytree, of `jax.ShapeDtypeStruct` with the places where
-    the arrays shall lie, or of numpy arrays.
+    """Restores `item` of a checkpoint. `shapes` is its pytree of `jax.ShapeDtypeStruct`, with the shardings of the
+    result, or of numpy arrays.
 
     Raises:
         CheckpointError: it is damaged, or does not fit the shapes.
@@ -348,7 +347,7 @@ def _read(path: Path, item: str, argument: Any) -> Any:
     try:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             restored = checkpointer.restore(path.absolute(), ocp.args.Composite(**{item: argument}))[item]
-    except Exception as error:  # orbax raises what its storage raises: any of it means that the folder is unusable
+    except Exception as error:  # orbax raises what its storage raises; any error means that the folder is unusable
         if "structures do not match" in str(error):
             raise CheckpointError(f"checkpoint {path} is of another version: {_reason(error)}") from error
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: {_reason(error)}") from error
@@ -364,8 +363,8 @@ def numbered(folder: Path) -> list[Path]:
 
 
 def find(path: Path, kind: str) -> Path:
-    """The checkpoint meant by `path`: a checkpoint folder itself, or the newest intact one of a run (`kind` is networks
-    or resume). Damaged ones that are newer are named in a warning.
+    """The checkpoint that `path` means: a checkpoint folder itself, or the newest intact one of a run (`kind` is
+    networks or resume). A warning names newer ones that are damaged.
 
     Raises:
         CheckpointError: there is none, or the one that is meant is damaged.
@@ -387,13 +386,13 @@ def find(path: Path, kind: str) -> Path:
     raise CheckpointError(damaged[0])
 
 
-@functools.cache  # once, however often a network is looked for
+@functools.cache  # each warning once, however often a network is looked for
 def _warn(text: str) -> None:
     print("warning:", text, file=sys.stderr)
 
 
 def about(path: Path) -> dict[str, Any]:
-    """What a checkpoint says of itself: `config` (a Config), `iteration` and the counters given to `save`."""
+    """The record of a checkpoint: `config` (a Config), `iteration` and the counters given to `Saver.start`."""
     record = _read(path, "about", ocp.args.JsonRestore())
     try:
         return {**record, "config": config_lib.read(record["config"])}
@@ -403,7 +402,7 @@ def about(path: Path) -> dict[str, Any]:
 
 def load_weights(path: Path, shapes: Any) -> Any:
     """Weights for play from `networks/ITERATION`; `shapes` is their pytree of `jax.ShapeDtypeStruct`."""
-    on_host = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), shapes)  # each of several processes reads its own
+    on_host = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), shapes)  # each process reads its own copy
     return jax.tree.map(jnp.asarray, restore(path, "weights", on_host))
 
 

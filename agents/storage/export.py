@@ -1,4 +1,4 @@
-"""A network of a run as one small file in half precision: python -m agents.storage.export runs/NAME models/GAME"""
+"""Exports a network of a run as one small half-precision file: python -m agents.storage.export runs/NAME models/GAME"""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from agents.storage import weights as models
 
 @dataclasses.dataclass(frozen=True)
 class Export:
-    """Writes a network of a run as one small file in half precision."""
+    """Writes a network of a run as one small half-precision file."""
 
     source: tyro.conf.Positional[Path]
     """Folder of a run, or one of its networks/ITERATION."""
     folder: tyro.conf.Positional[Path]
     """Folder of the model, such as models/foq."""
     play_value_scale: float | None = None
-    """How much its values weigh in play, as for train.py; by default as in the run. Values that are often wrong deserve
-    less: take what keeps the value of solved positions best."""
+    """Weight of the network's values in play, as for train.py; by default as in the run. Unreliable values deserve
+    less: use the scale that best preserves the value of solved positions."""
     leaf_symmetry: Literal["none", "random", "average"] | None = None
-    """How its search looks at leaves in play, as for train.py; by default as in the run. The average over all
-    symmetries of the game is better informed, for so many times the work."""
+    """How the search evaluates leaves in play, as for train.py; by default as in the run. The average over all
+    symmetries of the game is more accurate, but costs one evaluation per symmetry."""
 
 
 def main() -> None:

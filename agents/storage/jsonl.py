@@ -1,4 +1,4 @@
-"""Files of JSON lines that grow with a run, and that neither a crash nor a full disk can tear."""
+"""JSON-lines files that grow with a run and that neither a crash nor a full disk can tear."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from pathlib import Path
 
 
 class Lines:
-    """A file of JSON lines that a full disk cannot tear: what does not fit waits, and is written once there is room."""
+    """A file of JSON lines that a full disk cannot tear: lines that do not fit wait until there is room."""
 
     def __init__(self, path: Path, iteration: int):
-        """Goes on after `iteration`: lines of later iterations, and half a line that a crash left, are dropped, but not
-        before the run has come further."""
+        """Continues after `iteration`. Later lines, and half a line left by a crash, are dropped at the first write."""
         self.path, self.iteration = path, iteration
         self.file: FileIO | None = None
         self.written, self.waiting = 0, b""
 
     def add(self, *lines: str) -> None:
-        """Raises OSError when they have to wait."""
+        """Writes lines; raises OSError if some have to wait."""
         self.waiting += b"".join(line.encode() + b"\n" for line in lines)
         file = self.file = self.file or self._open()
         count = 0
@@ -37,7 +36,7 @@ class Lines:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _open(self) -> FileIO:
-        """Iterations never fall from line to line, so the place to cut is found without reading all of a large file."""
+        """Iterations never decrease from line to line, so a binary search finds the cut even in a large file."""
         if self.path.exists():
             with self.path.open("rb") as lines:
                 size = self.path.stat().st_size
@@ -53,12 +52,12 @@ class Lines:
             self.file.close()
 
 
-BLOCK = 4096  # bytes read at a time in search of the beginning of a line
+BLOCK = 4096  # bytes per read when looking for the beginning of a line
 
 
 def _iteration_at(file: BufferedReader, at: int) -> float:
-    """The iteration of the line in which the byte `at` lies; of the next one where a whole line says none, so that
-    damage in the middle does not count as the end."""
+    """The iteration of the line that contains the byte `at`. A complete line without an iteration counts as the next
+    one, so that damage in the middle is not taken for the end."""
     begin = at
     while begin > 0:
         upto, begin = begin, max(begin - BLOCK, 0)
@@ -74,7 +73,7 @@ def _iteration_at(file: BufferedReader, at: int) -> float:
 
 
 def _iteration_of(line: bytes) -> float:
-    """The iteration that a line is about; infinity for one that is not whole."""
+    """The iteration of a line; infinity for an incomplete line or one without an iteration."""
     try:
         return json.loads(line)["iteration"] if line.endswith(b"\n") else math.inf
     except (ValueError, KeyError, TypeError):

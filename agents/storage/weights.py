@@ -1,4 +1,4 @@
-"""Networks for play, from a run or from a small file in half precision such as those in models/."""
+"""Networks for play, from a run or from a small half-precision file such as those in models/."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
-PACKED = Path(__file__).parents[1] / "models"  # where a wheel puts them
+PACKED = Path(__file__).parents[1] / "models"  # in a wheel
 SHIPPED = PACKED if PACKED.is_dir() else Path(__file__).parents[2] / "models"
 
 
 def locate(path: Path) -> Path:
-    """`path` itself; where nothing exists there and it reads models/NAME, the shipped network of that name."""
+    """`path` itself, or the shipped network NAME if `path` reads models/NAME and nothing exists there."""
     shipped = SHIPPED / path.name
     return shipped if path.parent == Path("models") and not path.exists() and shipped.is_dir() else path
 
 
 def find(path: Path) -> Path:
-    """The network meant by `path`: the folder of a model, or the newest network of a run.
+    """The network that `path` means: the folder of a model, or the newest network of a run.
 
     Raises:
         CheckpointError: there is none.
@@ -45,7 +45,7 @@ def find(path: Path) -> Path:
 
 @functools.lru_cache(maxsize=64)
 def shipped(game: Game) -> str | None:
-    """The shipped network for exactly this game, if there is one: as models/NAME where that name leads to it."""
+    """The shipped network for exactly this game, if any; as models/NAME where that path leads to it."""
     folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
     path = next((path for path in folders if about(path)["config"].env == game.name), None)
     if path is None:
@@ -55,7 +55,7 @@ def shipped(game: Game) -> str | None:
 
 
 def about(path: Path) -> dict[str, Any]:
-    """What a network says of itself: `config` (a Config), `iteration` and the counters of the run so far."""
+    """The record of a network: `config` (a Config), `iteration` and the counters of the run so far."""
     if not (path / FILE).is_file():
         return checkpoint.about(path)
     try:
@@ -66,7 +66,7 @@ def about(path: Path) -> dict[str, Any]:
 
 
 def digest(path: Path) -> str:
-    """16 hexadecimal digits that follow from all that is written of a network, wherever it lies; `path` from `find`."""
+    """16 hexadecimal digits that identify the contents of a network's files, wherever they lie; `path` from `find`."""
     file = path / FILE
     files = [file] if file.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
     parts = [f"{found.relative_to(path)}".encode() + b"\0" + found.read_bytes() for found in files]
@@ -133,8 +133,8 @@ def _read(path: Path) -> dict[str, np.ndarray]:
 
 
 def save(source: Path, folder: Path, **options: Any) -> Path:
-    """Writes the network of `source`, a run or one of its networks, into `folder`; complete or not at all. Options of
-    play may be others than in the run. Where the run and what it began with lie stays private.
+    """Writes the network of `source`, a run or one of its networks, into `folder`; completely or not at all. `options`
+    override options of play. The paths of the run and of its initial network stay private.
 
     Raises:
         ValueError: an option out of range, or weights that half precision cannot hold.

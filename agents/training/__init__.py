@@ -1,3 +1,2 @@
 """Self-play and learning as pure functions on the device: lanes of games, the replay ring, the learner, one iteration.
-What happens on the host around them is in `agents.run`.
-"""
+The host side of a run is `agents.run`."""

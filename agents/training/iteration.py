@@ -1,8 +1,8 @@
-"""One iteration as two functions from run to run: self-play with its figures, then updates with theirs.
+"""One training iteration on the device: self-play with its metrics, then updates with theirs.
 
-The host sends both off and meets the device once per iteration: everything that a run is lies in `Run`, so a saved
-`Run` goes on as if it had never stopped. On several devices each holds its share of the lanes and of the replay, see
-agents/runtime/mesh.py.
+Both phases are functions from `Run` to `Run`. The host dispatches both and synchronises once per iteration. `Run` holds
+the complete state, so a restored `Run` continues as if it had never stopped. On several devices each holds its share of
+the lanes and of the replay, see agents/runtime/mesh.py.
 """
 
 from __future__ import annotations
@@ -29,9 +29,7 @@ from envs.game import Array, Game
 
 class Run(NamedTuple):
     learning: Learning
-    reference_weights: (
-        Any | None
-    )  # weights that a match was last played against, with gating those that play; see agents/run/gating.py
+    reference_weights: Any | None  # opponent of the next match; with `gate` these weights play (agents/run/gating.py)
     replay: Replay
     lanes: Lanes
     key: Array  # uint32[2], raw key data; each iteration folds its number in
@@ -40,32 +38,30 @@ class Run(NamedTuple):
 
 
 class SelfplayMetrics(NamedTuple):
-    """What self-play reports: means over the iteration's rows or games. NaN where there was nothing to average."""
+    """Metrics of self-play: means over the iteration's rows or games, NaN where there is nothing to average."""
 
     games: Array  # games that ended
-    game_length: Array  # their mean number of plies
+    game_length: Array  # mean plies of these games
     draw_rate: Array
     first_win_rate: Array  # share won by player 0
-    resign_rate: Array  # share given up
-    false_resign_rate: (
-        Array  # of the rows in games played out that could have been given up, the share not lost after all
-    )
-    length_cap_rate: Array  # share as long as a game can be: those that the length cap ended, where there is one
-    value_error: Array  # RMS difference of the network's value at the time and the outcome, rows completed just now
-    value_target_rms: Array  # RMS outcome of these rows: `value_error` of a head that says 0 to everything
-    calibration: Array  # float32[2, CALIBRATION_BINS]: of these rows by value, how many, and the sum of their outcomes
-    search_entropy: Array  # of the improved policy, nats
-    search_policy_kl: Array  # divergence of the improved policy from the network's, nats
-    distinct: Array  # share of different positions among the iteration's rows of a device
+    resign_rate: Array  # share that ended by resignation
+    false_resign_rate: Array  # share of completed rows that could have resigned, played on and were not lost
+    length_cap_rate: Array  # share that lasted `max_plies`: ended by the length cap, where there is one
+    value_error: Array  # RMS of (value when played - result), over rows whose game has just ended
+    value_target_rms: Array  # RMS result of these rows: `value_error` of a head that always says 0
+    calibration: Array  # float32[2, CALIBRATION_BINS]: counts of these rows by value, and sums of their results
+    search_entropy: Array  # entropy of the improved policy, nats
+    search_policy_kl: Array  # KL divergence of the improved policy from the network's, nats
+    distinct: Array  # share of distinct positions among a device's rows of the iteration
     replay_rows: Array  # rows that can be drawn
-    broken_rows: Array  # rows in which the network or the search answered with something that is not finite
-    proved: Array  # these three as in `proof_targets.ProofMetrics`; NaN without lessons
+    broken_rows: Array  # rows where the network or the search returned a non-finite number
+    proved: Array  # this and the next two as in `proof_targets.ProofMetrics`; NaN without `proof_share`
     proof_plies: Array
     proof_rows: Array
 
 
 class LearnerMetrics(NamedTuple):
-    """What learning reports, means over the iteration's updates."""
+    """Metrics of learning: means over the iteration's updates."""
 
     policy_loss: Array
     value_loss: Array
@@ -74,20 +70,20 @@ class LearnerMetrics(NamedTuple):
     value_baseline: Array
     future_loss: Array
     gradient_norm: Array
-    skipped_updates: Array  # how many were not made, because something was not finite
+    skipped_updates: Array  # number of updates skipped because something was not finite
     learning_rate: Array
     replay_age: Array  # mean plies since the drawn rows were played
 
 
 # Resignation is disabled while its false-positive rate on no-resign games exceeds this (Silver et al. 2017, methods),
-# or while there are no such games: a value head that has learned little would teach itself its own errors.
+# or while there are no such games. A value head that has learned little would teach itself its own errors.
 MAX_FALSE_RESIGN_RATE = 0.05
 
 CALIBRATION_BINS = 10  # of equal width over [-1, 1]
 
 
 def updates_per_iteration(config: Config) -> int:
-    """Updates that draw each row that is learnt `replay_ratio` times on average; the same number in every iteration."""
+    """Updates in every iteration: each learned row of self-play is drawn `replay_ratio` times on average."""
     rows = config.num_envs * config.plies_per_iteration
     of_batch = config.batch_size - proof_targets.rows_per_batch(config, config.batch_size)
     return max(1, round(config.replay_ratio * rows / max(of_batch, 1)))
@@ -112,7 +108,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
 
 
 def run_specs(run: Run) -> Run:
-    """How a run lies on a mesh: lanes are divided, in the games under way and in the replay, the rest is everywhere."""
+    """How a run lies on a mesh: games under way and the rings are divided by lanes, the rest is replicated."""
     everywhere = jax.tree.map(lambda _: Spec(), run)
     of_lanes = lambda ring: jax.tree.map(lambda _: Spec(None, mesh.GAMES), ring)._replace(cursor=Spec())
     taught = None if run.lessons is None else of_lanes(run.lessons)._replace(reach=Spec())
@@ -123,13 +119,13 @@ def run_specs(run: Run) -> Run:
 class Keys(NamedTuple):
     """Keys of one iteration."""
 
-    play: Array  # one for each lane
-    draw: Array  # one for each device, whose rows are its own
+    play: Array  # one per lane
+    draw: Array  # one per device, which draws from its own rows
     teach: Array  # likewise
 
 
 def keys_of(run: Run) -> Keys:
-    """Inside a mapped function."""
+    """Keys of the current iteration; call inside a mapped function."""
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
     play, _, draw = jax.random.split(key, 3)
     of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
@@ -138,8 +134,8 @@ def keys_of(run: Run) -> Keys:
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):
-    """`play(run) -> (run, Played, Ended)`: T plies of self-play, whose rows are in the replay afterwards, and what is
-    proved of the positions there."""
+    """`play(run) -> (run, SelfplayMetrics, Ended)`: T plies of self-play, inserted into the replay. With `proof_share`,
+    every device also adds positions from one proof search."""
     selfplay_of = make_player(game, net, config)
     teach = proof_targets.make_teach(game, config) if config.proof_share else None
 
@@ -159,8 +155,8 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
 
 
 def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
-    """`learn(run, progress) -> (run, Learnt)`: U updates from the replay, which ends the iteration; `progress` in
-    [0, 1] is the share of the budget used so far."""
+    """`learn(run, progress) -> (run, LearnerMetrics)`: U updates from the replay, which end the iteration. `progress`
+    in [0, 1] is the share of the budget used so far."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
     if config.proof_share and batch < 2:
         raise ValueError(f"--proof_share needs a --batch_size of at least {2 * devices.size}, two rows for each device")
@@ -176,7 +172,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             nothing = jnp.full(num_updates, jnp.nan)
             return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
 
-        # Nothing to learn from until the first games have ended on every device.
+        # There is nothing to learn until the first games have ended on every device.
         ready = jax.lax.pmin(run.replay.known.any().astype(jnp.int32), mesh.GAMES) > 0
         learning, losses = jax.lax.cond(
             ready,
@@ -196,11 +192,11 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
 
 
 def on_mesh(function: Callable[..., Any], devices: Mesh, outputs: Callable[[Run], Any]) -> Callable[..., Any]:
-    """A function of a run, and of arguments that are the same everywhere, mapped over the devices."""
+    """Maps a function of a run, and of arguments that are the same everywhere, over the devices."""
 
     def mapped(run: Run, *others: Any) -> Any:
         specs = run_specs(run)
-        # Gradients are averaged by hand in the learner, so that it reads the same on one device and on many.
+        # The learner averages gradients explicitly, so that it reads the same on one device and on many.
         return jax.shard_map(
             function, mesh=devices, in_specs=(specs, *[Spec()] * len(others)), out_specs=outputs(specs), check_vma=False
         )(run, *others)
@@ -209,7 +205,7 @@ def on_mesh(function: Callable[..., Any], devices: Mesh, outputs: Callable[[Run]
 
 
 def make_iteration(game: Game, net: Network, config: Config, devices: Mesh):
-    """Both phases as one: `iterate(run, progress) -> (run, {figure: value})`."""
+    """Both phases in one function: `iterate(run, progress) -> (run, {metric: value})`."""
     play, learn = make_play(game, net, config, devices), make_learn(game, net, config, devices)
 
     def iterate(run: Run, progress: Array) -> tuple[Run, dict[str, Array]]:
@@ -221,8 +217,8 @@ def make_iteration(game: Game, net: Network, config: Config, devices: Mesh):
 
 
 def pack(ended: Ended) -> Ended:
-    """The games that ended [E, ...] out of all plies [T, B, ...]; E is a quarter of those, or B if that is more, so
-    that nothing is left out unless games last less than four plies on average."""
+    """The games that ended [E, ...] out of all plies [T, B, ...]. E is a quarter of T * B, or B if that is larger. All
+    games fit unless they last under four plies on average."""
     plies, lanes = ended.there.shape
     first = jnp.argsort(~ended.there.ravel(), stable=True)[: max(lanes, plies * lanes // 4)]
     return jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:])[first], ended)
@@ -265,8 +261,8 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
 
 
 def false_resign_rate(config: Config, replay: Replay, counted: Array) -> Array:
-    """Of the `counted` rows whose mover could have given up but played on, the share that was not lost after all; NaN
-    where there is none. Games given up would agree with themselves."""
+    """Among `counted` rows whose mover could have resigned but played on, the share that was not lost; NaN without such
+    rows. Rows that resigned are left out: they would only confirm themselves."""
     rows = replay.rows
     searched = jnp.take_along_axis(rows.values, rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
     hopeless = counted & (searched < config.resign_threshold) & ~rows.resigned
@@ -274,7 +270,7 @@ def false_resign_rate(config: Config, replay: Replay, counted: Array) -> Array:
 
 
 def calibration(value: Array, outcome: Array, counted: Array) -> Array:
-    """How many of the `counted` values lie in each part of [-1, 1], and the sum of their outcomes there."""
+    """Counts of the `counted` values in each bin of [-1, 1], and the sums of their results there."""
     part = jnp.clip((value + 1) / 2 * CALIBRATION_BINS, 0, CALIBRATION_BINS - 1).astype(jnp.int32)
     inside = (part[..., None] == jnp.arange(CALIBRATION_BINS)) & counted[..., None]
     axes = tuple(range(value.ndim))
@@ -283,7 +279,7 @@ def calibration(value: Array, outcome: Array, counted: Array) -> Array:
 
 
 def distinct_share(rows: Row) -> Array:
-    """Share of different positions among the rows, told apart by a 32-bit hash of their bytes."""
+    """Share of distinct positions among the rows, compared by a 32-bit hash of their bytes."""
     total = rows.done.size
     code = jnp.zeros(total, jnp.uint32)
     for leaf in jax.tree.leaves(rows.memory):

@@ -22,10 +22,10 @@ from envs.game import Array, Game
 
 
 class Learning(NamedTuple):
-    """What learning carries from update to update."""
+    """State carried from update to update."""
 
     weights: Any  # {"params", perhaps "batch_stats"}
-    ema_weights: Any  # their exponential average: the network that plays
+    ema_weights: Any  # exponential average of the weights: the network that plays
     optimiser: Any  # optax state
     updates: Array  # int32[], updates made
     skipped: Array  # int32[], updates skipped since the last one made
@@ -35,21 +35,22 @@ class Losses(NamedTuple):
     policy_loss: Array  # cross entropy, nats
     value_loss: Array  # squared error
     policy_entropy: Array  # of the network's policy over legal actions, nats
-    target_entropy: Array  # of the search's: the floor of policy_loss
-    value_baseline: Array  # value_loss of a head that says 0 to everything: what is not below it has not been learnt
-    future_loss: Array  # cross entropy of who makes each move, nats; 0 where it is not learnt
+    target_entropy: Array  # of the search's policy: the floor of policy_loss
+    value_baseline: Array  # value_loss of a head that always says 0; a head that is no better has learned nothing
+    future_loss: Array  # cross entropy of the future targets, nats; 0 where they are not learned
     gradient_norm: Array
-    skipped_updates: Array  # 1 where the update was not made, see `make_update`; the other losses are then NaN
+    skipped_updates: Array  # 1 where the update was skipped, see `make_update`; the other losses are then NaN
 
 
 def loss(
     net: Network, weights: Any, batch: Batch, config: Config, axis: str | None = None
 ) -> tuple[Array, tuple[Losses, Any]]:
-    """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the outcome; with
-    `future_weight` also the cross entropy of who makes each move in the rest of the game, or owns its cell in the end,
-    where that is known. The network normalises over the devices of
-    `axis`, by the rows of self-play alone, which are those it meets in play; means are over `batch`, which may be a
-    device's share."""
+    """AlphaZero's loss: cross entropy to the search's policy over legal actions plus squared error to the value target.
+
+    `future_weight` adds the cross entropy of the future targets, where they are known: who makes each move in the rest
+    of the game, or who owns its cell at the end. The network normalises over the devices of `axis`, by the rows of
+    self-play alone, since only those occur in play. Means are over `batch`, which may be a device's share.
+    """
     count = len(batch.planes)
     selfplay = jnp.arange(count) < count - proof_targets.rows_per_batch(config, count)
     heads, weights = net.train(weights, batch.planes, axis, selfplay if config.proof_share else None)
@@ -74,8 +75,9 @@ def loss(
 
 
 def policy_cross_entropy(logits: Array, actions: Array, policy: Array) -> tuple[Array, Array, Array]:
-    """Cross entropy of `logits` [M, A] to a policy over slots, [M, K] with their codes `actions`, -1 in empty ones; and
-    the entropies of both. Means over the batch in nats; a row without a policy adds nothing."""
+    """Cross entropy of `logits` [M, A] to a policy over slots [M, K] with codes `actions`, -1 in empty ones. Also the
+    entropies of the logits and of that policy. Means over the batch in nats; a row without a policy adds nothing to the
+    first."""
     slots = jnp.take_along_axis(logits, jnp.maximum(actions, 0), axis=-1)
     log_policy = jax.nn.log_softmax(jnp.where(actions < 0, ILLEGAL, slots))
     entropy = lambda p, log_p: -jnp.where(p > 0, p * log_p, 0.0).sum(-1).mean()
@@ -85,7 +87,7 @@ def policy_cross_entropy(logits: Array, actions: Array, policy: Array) -> tuple[
 
 
 def orthogonal(x: Array) -> Array:
-    """The orthogonal factor of a matrix, roughly: singular values between about 0.7 and 1.2 in place of its own.
+    """Approximate orthogonal factor of a matrix: singular values between about 0.7 and 1.2 replace its own.
 
     Five steps of the Newton-Schulz iteration of Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
     networks", with their coefficients.
@@ -100,7 +102,7 @@ def orthogonal(x: Array) -> Array:
 
 
 def muon(momentum: float = 0.95) -> optax.GradientTransformation:
-    """Nesterov momentum made orthogonal: every direction of a kernel learns alike, not only the loudest ones.
+    """Orthogonalised Nesterov momentum: every direction of a kernel learns equally, not only the dominant ones.
 
     Jordan et al. 2024; scaled to the step length of Adam as in Liu et al. 2025, "Muon is scalable for LLM training",
     section 2.2. Convolution kernels [3, 3, I, O] count as matrices [9 I, O].
@@ -117,14 +119,14 @@ def muon(momentum: float = 0.95) -> optax.GradientTransformation:
     return optax.GradientTransformation(lambda params: jax.tree.map(jnp.zeros_like, params), update)
 
 
-# Muon is for matrices: below the first size there is nothing to make orthogonal, above the second it is dear.
+# Shorter sides of the matrices for Muon: smaller ones have nothing to orthogonalise, larger ones are expensive.
 MUON_SIDES = range(8, 1025)
 
 
 def make_optimiser(config: Config) -> optax.GradientTransformation:
-    """The optimiser behind a clip of the gradient's norm, for a rate of 1: `learning_rate` is a factor of each update.
+    """The optimiser after a clip of the gradient's norm, for a rate of 1; `learning_rate` then scales each update.
 
-    With `muon` the scales, biases, heads' last layers and very large kernels are left to AdamW.
+    With `muon`, AdamW handles scales, biases, the last layers of the heads and very large kernels.
     """
     kernels = lambda params: jax.tree.map(lambda x: x.ndim > 1, params)
     adamw = optax.adamw(1.0, weight_decay=config.weight_decay, mask=kernels)
@@ -147,7 +149,7 @@ LEAST_WARMUP = 10  # updates
 def learning_rate(config: Config, updates: Array, progress: Array) -> Array:
     """Linear warm-up by updates, then a cosine from the peak down to `final_lr_fraction` of it over the budget.
 
-    `progress` in [0, 1] is the share of the budget used: iterations, or minutes where the run is given minutes.
+    `progress` in [0, 1] is the share of the budget used, in iterations or in minutes.
     """
     needed = max(config.warmup_positions / config.batch_size, LEAST_WARMUP) if config.warmup_positions else 1
     warm = jnp.minimum((updates + 1) / needed, 1.0)
@@ -157,20 +159,20 @@ def learning_rate(config: Config, updates: Array, progress: Array) -> Array:
 
 def ema_decay(config: Config, updates: Array) -> Array:
     """Share of the averaged weights that an update keeps. The first weights are forgotten quickly: after u updates the
-    average looks back over at most a tenth of them."""
+    average spans at most a tenth of them."""
     kept = max(0.0, 1 - config.batch_size / max(config.ema_positions, 1))
     return jnp.minimum(kept, (1 + updates) / (10 + updates))
 
 
 def start_learning(net: Network, config: Config, key: Array) -> Learning:
     weights = net.init(key)
-    # A copy: two names for one buffer could not both be given back to a compiled iteration.
+    # Copied because both trees are donated and must not alias.
     ema_weights = jax.tree.map(jnp.copy, weights)
     return Learning(weights, ema_weights, make_optimiser(config).init(weights["params"]), jnp.int32(0), jnp.int32(0))
 
 
-# Skipped updates in a row after which a run has failed. One can be chance; ten batches drawn from all of the replay
-# fail only when the weights have grown out of bounds or a game shows the network something that is not finite.
+# A run has failed after this many consecutive skipped updates. One can be chance. Ten batches drawn from the whole
+# replay fail only when the weights have diverged or a game gives the network non-finite input.
 MOST_SKIPPED = 10
 
 
@@ -181,9 +183,9 @@ def make_update(net: Network, config: Config) -> Update:
     """`update(learning, batch, progress) -> (learning, Losses)`, inside a function mapped over the mesh; `batch` is the
     device's share.
 
-    An update whose losses, gradients or new weights are not all finite is skipped: weights, running statistics,
-    average, optimiser and the count of updates, by which rate and average go, stay as they were. Each device looks at
-    the same means, so all of them decide alike.
+    An update is skipped if its losses, gradients or new weights are not all finite. Weights, running statistics,
+    average, optimiser and update count then stay as they were. The learning rate and the average depend on that count.
+    Each device sees the same means, so all of them decide alike.
     """
     optimiser = make_optimiser(config)
 
@@ -192,8 +194,8 @@ def make_update(net: Network, config: Config) -> Update:
             return loss(net, {**learning.weights, "params": params}, batch, config, mesh.GAMES)
 
         params = learning.weights["params"]
-        # Each device has the losses of its share of the batch. What it adds to those of others, through statistics of
-        # the whole batch, has come back to it: the mean is the gradient of the mean loss.
+        # Each device has the losses of its share of the batch. Its gradient includes its effect on other shares through
+        # batch statistics, so the mean over devices is the gradient of the mean loss.
         gradients, (losses, weights) = mesh.mean(jax.grad(of_params, has_aux=True)(params))
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)
@@ -202,7 +204,7 @@ def make_update(net: Network, config: Config) -> Update:
         ema_weights = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.ema_weights, weights)
         losses = losses._replace(gradient_norm=jnp.sqrt(sum(jnp.vdot(g, g) for g in jax.tree.leaves(gradients))))
         finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
-        # So many in a row end the run, though the host only looks when the iteration is over.
+        # The count stays at MOST_SKIPPED, since the host looks at it only after the iteration.
         in_a_row = jnp.where(learning.skipped >= MOST_SKIPPED, learning.skipped, 0)
         made = Learning(weights, ema_weights, optimiser_state, learning.updates + 1, in_a_row)
         skipped = learning._replace(skipped=learning.skipped + 1)
@@ -218,8 +220,10 @@ Learn = Callable[..., tuple[Learning, Losses]]
 
 def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
     """`learn(learning, replay, index int32[U, M], progress, lessons=None, taught=None) -> (learning, Losses [U])`,
-    inside a function mapped over the mesh: M rows of this device's replay for each update, of which the last give way
-    to the lessons `taught`, int32[U, m]."""
+    inside a function mapped over the mesh.
+
+    Each update takes M rows of this device's replay. The proof rows `taught`, int32[U, m], replace the last of them.
+    """
     update = make_update(net, config)
 
     def learn(

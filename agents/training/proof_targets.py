@@ -1,12 +1,11 @@
-"""Lessons: positions whose results are proved, to learn from beside self-play.
+"""Proof targets: positions with proven results, learned in addition to self-play.
 
-The result of a game says little of its positions where a mistake at every other move turns it around. So in every
-iteration a search for proofs (agents/solvers/proof_number.py) goes from the position of one lane to the ends of the
-game, and positions of its graph that are decided become rows: their values are exact, and which of some moves keep them
-is known. Chess engines correct their games by endgame tables in this way; here no table is needed.
+Game results teach little where a mistake at every other move reverses the result. Every iteration therefore runs a
+proof search (agents/solvers/proof_number.py) from the position of one lane to the ends of the game. Decided positions
+of its graph become rows with exact values. For some of their moves it is known whether they keep the value. Chess
+engines correct their games with endgame tables in this way; no table is needed here.
 
-The search begins as far into a game as it takes that half of the searches come to an end, which is found out on the
-way.
+Searches begin at the ply from which about half of them finish; that ply is adapted during the run.
 """
 
 from __future__ import annotations
@@ -27,42 +26,42 @@ from agents.training.replay import Batch
 from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
-MAX_POSITIONS = 1 << 15  # of one search for proofs; each device runs one in every iteration
+MAX_POSITIONS = 1 << 15  # of one proof search; each device runs one per iteration
 
 
 class ProofTargets(NamedTuple):
-    """A ring [L, B, ...], which lies on devices as the replay does."""
+    """A ring [L, B, ...], divided among devices like the replay."""
 
-    memory: Any  # game.remember(s)
-    actions: Array  # int16[K], codes in the mover's frame of the moves that are decided, -1 elsewhere
-    right: Array  # bool[K], moves that keep the value; none where all moves lose, or none is known
-    value: Array  # int8[], the result for who is to move with best play
-    there: Array  # bool[], False in an empty place: a search may find less than there is room for
+    memory: Any  # game.observation_state(s)
+    actions: Array  # int16[K], codes of the decided moves in the mover's frame, -1 elsewhere
+    right: Array  # bool[K], moves that keep the value; none where all moves lose or none is known to
+    value: Array  # int8[], result for the player to move under best play
+    there: Array  # bool[], False in an empty place: a search may find fewer rows than there is room for
     cursor: Array  # int32[], rows of time written so far, the same everywhere
-    reach: Array  # float32[], plies after which searches begin, the same everywhere
+    reach: Array  # float32[], ply at which searches begin, the same everywhere
 
 
 class ProofMetrics(NamedTuple):
-    """What a search for proofs reports."""
+    """Metrics of the proof searches."""
 
-    proved: Array  # share of the devices' searches that came to an end
-    proof_plies: Array  # moves made before the positions where they began, mean
+    proved: Array  # share of the devices' searches that finished
+    proof_plies: Array  # mean plies before the positions where they began
     proof_rows: Array  # positions in the ring
 
 
 def rows_per_iteration(config: Config) -> int:
-    """Rows of time that an iteration writes: as many that each is drawn about as often as a row of self-play."""
+    """Rows of time written per iteration, so that each is drawn about as often as a row of self-play."""
     ratio = config.proof_share / (1 - config.proof_share)
     return max(1, round(config.plies_per_iteration * ratio))
 
 
 def rows_per_batch(config: Config, batch_size: int) -> int:
-    """Rows of a batch, or of a device's share of it, that are lessons: one at least, where any are, not all."""
+    """Proof rows of a batch, or of a device's share of it: with `proof_share` at least one, but never all."""
     return min(max(1, round(config.proof_share * batch_size)), batch_size - 1) if config.proof_share else 0
 
 
 def no_proof_targets(game: Game, config: Config) -> ProofTargets:
-    """An empty ring, which keeps lessons for as many iterations as the replay keeps rows."""
+    """An empty ring that keeps proof rows for as many iterations as the replay keeps rows of self-play."""
     iterations = replay.ring_length(game, config) // config.plies_per_iteration
     shape = rows_per_iteration(config) * iterations, config.num_envs
     memory = jax.eval_shape(lambda: game.observation_state(game.init()))
@@ -79,8 +78,8 @@ def no_proof_targets(game: Game, config: Config) -> ProofTargets:
 
 
 def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Array], tuple[ProofTargets, ProofMetrics]]:
-    """`teach(lessons, lanes, key) -> (lessons, Taught)`, inside a function mapped over the mesh: every device searches
-    below one of its lanes; `key` is its own.
+    """`teach(lessons, lanes, key) -> (lessons, ProofMetrics)`, inside a function mapped over the mesh. Every device
+    searches from one of its lanes, with its own `key`.
 
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
@@ -113,9 +112,9 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
 
 def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple[Any, Array, Array, Array, Array]:
     """Draws decided positions of a graph as the first five fields of `ProofTargets`, with leading axis [count].
-    Positions with few moves are drawn as often as the rarer ones with many.
 
-    `seat` was asked about, whether he wins. Where he does not and draws are possible it is not known which it is.
+    Positions with few moves are drawn as often as the rarer ones with many. The search asked whether `seat` wins. If
+    the graph contains draws, a position that `seat` does not win may be lost or drawn, so it is left out.
     """
     max_positions = len(graph.actions)
     asks = jax.vmap(game.player)(graph.states) == seat
@@ -138,15 +137,15 @@ def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple
 
 
 def draw(lessons: ProofTargets, key: Array, shape: tuple[int, ...]) -> Array:
-    """Places in the flattened ring, int32 of `shape`, evenly among those written, the empty ones too: so each lesson is
-    drawn about as often as a row of self-play, however few there are."""
+    """Positions in the flattened ring, int32 of `shape`, uniform over those written, including empty ones. Each proof
+    row is thus drawn about as often as a row of self-play, however few there are."""
     length, lanes = lessons.there.shape
     return jax.random.randint(key, shape, 0, lanes * jnp.clip(lessons.cursor, 1, length))
 
 
 def sample(game: Game, lessons: ProofTargets, index: Array, config: Config) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game. Only moves
-    that are decided count as legal, and all right ones are equal; of the future nothing is known."""
+    """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game. Only decided
+    moves count as legal, and all moves that keep the value are equally likely. Future targets are unknown (-1)."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     turns, right = (
         replay.Turns(replay.learnt(game, config), index + lessons.cursor),
@@ -165,7 +164,8 @@ def sample(game: Game, lessons: ProofTargets, index: Array, config: Config) -> B
 
 
 def mixed(game: Game, rows: replay.Replay, lessons: ProofTargets, index: Array, taught: Array, config: Config) -> Batch:
-    """A batch of the rows `index` of self-play; the last ones give way to the lessons `taught`, empty places apart."""
+    """A batch of the self-play rows `index`, the last of which give way to the proof rows `taught`. Empty places of the
+    proof ring leave the self-play row as it is."""
     own = len(index) - len(taught)
     first, last = (replay.sample(game, rows, part, config) for part in (index[:own], index[own:]))
     there = lessons.there.ravel()[taught]

@@ -1,4 +1,4 @@
-"""Which functions carry out the recipe of a run."""
+"""Selects the module that carries out the recipe of a run."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from agents.training import iteration, value_regression
 
 
 def system(config: Config) -> Any:
-    """The file with `start_run`, `ring_length`, `run_specs`, `make_play` and `make_learn` of a configuration."""
+    """The module with `start_run`, `ring_length`, `run_specs`, `make_play` and `make_learn` for a configuration."""
     return value_regression if config.recipe == "value_generations" else iteration

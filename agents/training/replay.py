@@ -1,7 +1,7 @@
 """Replay buffer: a ring of whole iterations in device arrays.
 
-Time leads, [L, B]: an iteration of T plies is one contiguous write, and the rows of a game lie in one lane behind one
-another, so the outcomes of all games are completed by one pass over a few scalars of each row.
+Time leads, [L, B], so an iteration of T plies is one contiguous write. The rows of a game follow one another in one
+lane. One pass over a few scalars of each row therefore completes the results of all games.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from envs.game import Array, Game, Symmetry
 
 class Replay(NamedTuple):
     rows: Row  # [L, B, ...]
-    result: Array  # float32[L, B, n], outcome by seat from the player who moved on
-    target: Array  # float32[L, B, n], what the value head learns: the outcome blended with searched values
-    known: Array  # bool[L, B], the row's game has ended: it may be drawn
-    cursor: Array  # int32[], next row of time to be written, oldest one once the ring is full
+    result: Array  # float32[L, B, n], result by seat, starting from the mover
+    target: Array  # float32[L, B, n], target of the value head: the result blended with searched values
+    known: Array  # bool[L, B], the row may be drawn: its game has ended
+    cursor: Array  # int32[], next row of time to write, the oldest once the ring is full
 
 
 def ring_length(game: Game, config: Config) -> int:
-    """Rows of time (L): the capacity, but room for the longest game beside one iteration, in whole iterations."""
+    """Rows of time (L): the capacity in whole iterations, but at least the longest game plus one iteration."""
     t = config.plies_per_iteration
     wanted = max(config.replay_capacity / config.num_envs, game.max_plies + t)
     return math.ceil(wanted / t) * t
@@ -43,12 +43,12 @@ def empty_replay(rows: Row, length: int) -> Replay:
 
 
 def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
-    """Writes one iteration [T, B] over the oldest one and completes the outcomes of the games that ended in it."""
+    """Writes one iteration [T, B] over the oldest one, and completes the results of games that ended in it."""
     length, added = replay.known.shape[0], rows.done.shape[0]
     write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(ring, new, replay.cursor, axis=0)
     ring = jax.tree.map(write, replay.rows, rows)
     cursor = (replay.cursor + added) % length
-    # Oldest first. Rows never written have no `done`, so they stay unknown but where a finished game follows them.
+    # Oldest first. Rows never written have no `done`: they stay unknown unless a finished game follows them.
     order = (cursor + jnp.arange(length)) % length
     scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None, owners=None))
     result, known = value_targets(scalars, 1.0)
@@ -62,15 +62,15 @@ class Batch(NamedTuple):
     planes: Array  # float32[M, R, C, P]
     actions: Array  # int32[M, K], -1 in empty slots
     policy: Array  # float32[M, K]
-    value: Array  # float32[M] for the mover, or with more than two players [M, n] by seat: target of the value head
+    value: Array  # float32[M] for the mover, [M, n] by seat for more than two players: target of the value head
     future: Array | None = None  # int8[M, A], see `future_moves` and `owners_in_the_end`
 
 
 def future_moves(game: Game, replay: Replay, index: Array) -> Array:
-    """Who makes each move in the rest of the game, int8[M, A], codes in the mover's frame.
+    """The player who makes each move in the rest of the game: int8[M, A], action codes in the mover's frame.
 
-    The seat, counted from the mover of the row `index`, of the player who is the first to make the move from that row
-    on; the number of players where nobody does, and -1 where nobody knows, because the game was given up.
+    Each entry is the seat of the first player to make the move from the row `index` on, counted from the row's mover.
+    It is the number of players where nobody makes the move, and -1 where a resignation leaves that unknown.
     """
     length, lanes = replay.known.shape
     rows, lane, start = replay.rows, index % lanes, index // lanes
@@ -96,8 +96,8 @@ def future_moves(game: Game, replay: Replay, index: Array) -> Array:
 
 
 def owners_in_the_end(game: Game, replay: Replay, index: Array) -> Array:
-    """Whose each action's cell is once the game of the row `index` is over, int8[M, A] of seats, codes and unknowns as
-    in `future_moves`."""
+    """Owner of each action's cell at the end of the game of the row `index`: int8[M, A]. Seats, codes and unknowns are
+    as in `future_moves`."""
     length, lanes = replay.known.shape
     rows, lane, start = replay.rows, index % lanes, index // lanes
     assert rows.owners is not None
@@ -118,12 +118,14 @@ def owners_in_the_end(game: Game, replay: Replay, index: Array) -> Array:
 
 
 class Turns:
-    """Symmetries of a game for a batch of M rows. It is cut into one part for each: rows are drawn at random, so which
-    one a row meets is random too, and no symmetry costs a gather or a branch. Where there are fewer rows than
-    symmetries each row meets one by its number."""
+    """Symmetries of a game for a batch of M rows.
+
+    The batch is cut into one part per symmetry. Rows are drawn at random, so each row meets a random symmetry, without
+    a gather or a branch. With fewer rows than symmetries, a row's number selects its symmetry.
+    """
 
     def __init__(self, symmetries: Sequence[Symmetry], numbers: Array):
-        """`numbers` int32[M], of the rows, and others for the same rows at another time."""
+        """`numbers` int32[M] of the rows; a row drawn at another time needs another number."""
         rows, self.symmetries = len(numbers), symmetries
         parts = [rows * i // len(self.symmetries) for i in range(len(self.symmetries) + 1)]
         self.parts = list(map(slice, parts[:-1], parts[1:]))
@@ -140,7 +142,7 @@ class Turns:
         return self._each(lambda symmetry, codes: jnp.where(codes < 0, -1, image(symmetry, codes)), codes)
 
     def of_actions(self, x: Array) -> Array:
-        """Something of every action, [M, A]."""
+        """One value per action, [M, A]."""
         return self._each(lambda symmetry, x: x[:, np.argsort(symmetry.actions)], x)
 
     def _each(self, turn: Callable[[Symmetry, Array], Array], x: Array) -> Array:
@@ -150,13 +152,13 @@ class Turns:
 
 
 def learnt(game: Game, config: Config) -> tuple[Symmetry, ...]:
-    """The symmetries through which rows are seen, the identity at least."""
+    """The symmetries through which rows are learned; at least the identity."""
     return game.symmetries if config.augment else game.symmetries[:1]
 
 
 def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game; with what
-    the auxiliary losses of `config` need."""
+    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game. Includes
+    the auxiliary targets that `config` needs."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
     turns = Turns(learnt(game, config), index + replay.cursor)
@@ -176,18 +178,18 @@ TICKETS = 2**30  # divided among the rows that can be drawn
 
 
 def draw(replay: Replay, key: Array, shape: tuple[int, ...], surprise_weight: float = 0.0) -> Array:
-    """Positions in the flattened ring, int32 of `shape`, of rows whose outcome is known: uniform, but for a share
-    `surprise_weight` in proportion to how much the search surprised the network (Wu 2020, "Other methods implemented in
-    KataGo", policy surprise weighting)."""
+    """Draws rows with known results: positions in the flattened ring, int32 of `shape`. A share `surprise_weight` is
+    drawn in proportion to `policy_kl`, the rest uniformly (Wu 2020, "Other methods implemented in KataGo", policy
+    surprise weighting)."""
     tickets = replay.known.ravel().astype(jnp.int32)
     if surprise_weight:
         even, count = tickets.astype(jnp.float32), jnp.maximum(tickets.sum(), 1)
         policy_kl = even * jnp.maximum(replay.rows.policy_kl.astype(jnp.float32), 0.0).ravel()
-        # Where nothing surprised all are alike.
+        # Uniform where no row has a positive `policy_kl`.
         share = jnp.where(policy_kl.sum() > 0, policy_kl / jnp.maximum(policy_kl.sum(), 1e-9), even / count)
         weights = (1 - surprise_weight) * even + surprise_weight * count * share
         tickets = jnp.round(weights * (TICKETS / count)).astype(jnp.int32)
-    # Sums of whole numbers are exact: a row without a ticket is never drawn.
+    # Sums of integers are exact: a row without a ticket is never drawn.
     upto = jnp.cumsum(tickets)
     return jnp.searchsorted(upto, jax.random.randint(key, shape, 0, upto[-1]), side="right").astype(jnp.int32)
 
@@ -199,6 +201,6 @@ def age(replay: Replay, index: Array) -> Array:
 
 
 def row_bytes(rows: Any) -> int:
-    """Bytes that one row of `rows` [T, B, ...] takes."""
+    """Bytes of one row of `rows` [T, B, ...]."""
     t, b = rows.done.shape
     return sum(x.dtype.itemsize * x.size // (t * b) for x in jax.tree.leaves(rows))

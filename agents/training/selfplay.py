@@ -1,7 +1,7 @@
 """Games in lockstep: B lanes play T plies, a finished game restarts in its lane, and every ply becomes a row.
 
-Lanes go on across calls, so no position is thrown away because an iteration ended; the outcome of a row is known only
-when its game has ended, see `outcomes`.
+Lanes continue across calls, so no position is lost when an iteration ends. The result of a row is known only when its
+game has ended, see `value_targets`.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from envs.game import Array, Game
 
 Search = Callable[[Any, Array, Any, Array], SearchResult]
 
-# A network that is wrong by less than this about a position has only misjudged who is ahead, not who wins.
+# A smaller error means that the network misjudged who is ahead, not who wins.
 WORTH_ANOTHER_GAME = 0.5
 
 
 class Place(NamedTuple):
-    """A position that the value head may have misjudged, with the way to it; arrays lead with [B]."""
+    """A position that the value head may have misjudged, with the moves that led to it; arrays lead with [B]."""
 
     states: Any
     plies: Array  # int32[], moves made before it
-    moves: Array  # int16[max_plies], these moves
-    player: Array  # int32[], who is to move
-    raw_value: Array  # float32[], the network's value for him
-    error: Array  # float32[], how far it was off; 0 where there is no such position
+    moves: Array  # int16[max_plies], those moves
+    player: Array  # int32[], the player to move
+    raw_value: Array  # float32[], the network's value for that player
+    error: Array  # float32[], how far that value was off; 0 without such a position
 
 
 class Lanes(NamedTuple):
@@ -41,29 +41,29 @@ class Lanes(NamedTuple):
 
     states: Any  # [B, ...], none of them finished
     plies: Array  # int32[B], moves made in each
-    played_out: Array  # bool[B], never given up
-    moves: Array  # int16[B, max_plies], the moves made, from the start position on; meaningless behind them
+    played_out: Array  # bool[B], without resignation
+    moves: Array  # int16[B, max_plies], moves made from the start position on; meaningless beyond `plies`
     opening: Array  # int16[B], how many of them were made before play began
     doubtful: Place | None  # where network and search differed most in this game; None without `restart_share`
-    misjudged: Place | None  # of the games that ended in this lane, where the network erred most
+    misjudged: Place | None  # where the network erred most, among games that ended in this lane
 
 
 class Row(NamedTuple):
-    """One ply of one game, as the replay buffer keeps it. Arrays here lead with [T, B] in a trajectory."""
+    """One ply of one game, as stored in the replay buffer. Arrays lead with [T, B] in a trajectory."""
 
-    memory: Any  # game.remember(s): what `observe` needs
+    memory: Any  # game.observation_state(s): what `observe` needs
     action: Array  # int16[], the move made, an absolute code
     actions: Array  # int16[K], legal codes in the mover's frame, -1 in empty slots
-    policy: Array  # float16[K], the search's improved policy on them; all 0 where the search was a fast one
-    policy_kl: Array  # float16[], how far that policy is from the network's, Kullback-Leibler divergence in nats
-    player: Array  # int8[], who moved
+    policy: Array  # float16[K], the search's improved policy on them; all 0 without a search
+    policy_kl: Array  # float16[], Kullback-Leibler divergence of that policy from the network's, nats
+    player: Array  # int8[], the mover
     values: Array  # float16[n], searched value for every player
-    raw_value: Array  # float16[], the network's own for the mover
-    resigned: Array  # bool[], the mover gave the game up; the move is not made
+    raw_value: Array  # float16[], the network's value for the mover
+    resigned: Array  # bool[], the mover resigned; the move is not made
     done: Array  # bool[], the game ended here
     rewards: Array  # float32[n], result of the game where `done`, else 0
     plies: Array  # int16[], moves made before this one
-    owners: Array | None = None  # int8[A], whose each cell is where `done`; with `future_weight`, of games that tell it
+    owners: Array | None = None  # int8[A], owner of each cell where `done`; with `future_weight` and `Game.owners`
 
 
 def where_lanes(condition: Array, new: Any, old: Any) -> Any:
@@ -73,9 +73,9 @@ def where_lanes(condition: Array, new: Any, old: Any) -> Any:
 
 
 class Ended(NamedTuple):
-    """Games that ended in an iteration, as the archive keeps them; arrays lead with [E]."""
+    """Games that ended in an iteration, as stored in the game log; arrays lead with [E]."""
 
-    moves: Array  # int16[max_plies], from the start position on; -1 behind the last
+    moves: Array  # int16[max_plies], from the start position on; -1 after the last
     opening: Array  # int16[], how many of them were made before play began
     resigned: Array  # bool[]
     rewards: Array  # float32[n]
@@ -83,8 +83,8 @@ class Ended(NamedTuple):
 
 
 def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
-    """Games at the start, each after 0 to `random_plies` random moves, drawn evenly; none of them finished. A share
-    `played_out` of them will never be given up."""
+    """New games, each after 0 to `random_opening_plies` random moves, uniformly distributed; none of them finished. A
+    share `played_out` of them never resigns."""
     start_key, plies_key, play_key, out_key = keys.split(key, 4)
     any_number = lambda key, shape: jax.random.randint(key, shape, 0, config.random_opening_plies + 1)
     wanted = keys.draw(any_number, plies_key, (count,))
@@ -110,7 +110,7 @@ def empty_lanes(game: Game, states: Any, config: Config) -> Lanes:
 
 
 def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
-    """The lanes where `plays` holds, one move on: `action` led to `moved`."""
+    """Advances the lanes where `plays` holds by one move: `action` led to `moved`."""
     here = (jnp.arange(lanes.moves.shape[1]) == lanes.plies[:, None]) & plays[:, None]
     return lanes._replace(
         states=where_lanes(plays, moved, lanes.states),
@@ -120,8 +120,8 @@ def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
 
 
 def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -> Lanes:
-    """Puts a new game in every lane that is `done`, bool[B], see `new_games`; with `restart_share` some begin where the
-    network erred, and every time the error counts half as much, so that worse ones take its place."""
+    """Starts a new game in every lane that is `done`, bool[B], see `new_games`. With `restart_share` some begin where
+    the network erred. Each such restart halves the recorded error, so that worse positions can replace it."""
     fresh = new_games(game, key, done.shape[0], config)
     if lanes.misjudged is not None:
         place = lanes.misjudged
@@ -135,7 +135,7 @@ def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -
 
 
 def start_lanes(game: Game, key: Array, config: Config) -> Lanes:
-    """Lanes in the middle of random games, so that the batch is not all openings, later all endings."""
+    """Lanes in the middle of random games, so that the batch is not all openings first and all endings later."""
     count, from_start = config.num_envs, dataclasses.replace(config, random_opening_plies=0, restart_share=0.0)
     start_key, plies_key, play_key = jax.random.split(key, 3)
     wait = jax.random.randint(plies_key, (count,), 0, game.max_plies)
@@ -158,7 +158,7 @@ def make_selfplay(game: Game, search: Search, config: Config):
     Args:
         game: rules.
         search: from `make_search`.
-        config: its options.
+        config: options.
 
     Returns:
         `play(weights, key, lanes, may_resign) -> (lanes, Row[T, B], Ended[T, B])`; `may_resign` bool[]; `key` is one
@@ -209,8 +209,8 @@ def make_selfplay(game: Game, search: Search, config: Config):
 
 
 def watch(lanes: Lanes, found: SearchResult, player: Array, row: Row) -> Lanes:
-    """Keeps where network and search differ most; at the end of the game the result tells how far it was off, and what
-    is worse than the lane's misjudged position takes its place."""
+    """Tracks the position of each game where network and search differ most. At the end of the game its result gives
+    the network's error there. A larger error replaces the lane's misjudged position."""
     if lanes.doubtful is None or lanes.misjudged is None:
         return lanes
     doubt = jnp.abs(found.value - found.raw_value)
@@ -223,31 +223,31 @@ def watch(lanes: Lanes, found: SearchResult, player: Array, row: Row) -> Lanes:
 
 
 def ended_games(lanes: Lanes, row: Row) -> Ended:
-    """The games of the lanes, for those that have just ended with `row`; a game given up lacks the last move."""
+    """The games of the lanes, for those that have just ended with `row`; a resigned game lacks the last move."""
     played = jnp.arange(lanes.moves.shape[1]) < (lanes.plies - row.resigned)[:, None]
     moves = jnp.where(played, lanes.moves, -1).astype(jnp.int16)
     return Ended(moves, lanes.opening, row.resigned, row.rewards, row.done)
 
 
 def value_targets(rows: Row, value_lambda: float) -> tuple[Array, Array]:
-    """What the value head learns of each row: its game's result, blended with the searched values on the way there.
+    """Value target of each row: the result of its game, blended with the searched values on the way there.
 
-    The lambda-return of Sutton and Barto 2018, section 12.1, of rewards at the end only: the target is
-    (1 - lambda) times the values that the search found at the next row plus lambda times that row's target. 1 gives the
-    result itself, unbiased but as noisy as the play that follows; less looks nearer.
+    The lambda-return of Sutton and Barto 2018, section 12.1, with rewards at the end only. The target is (1 - lambda)
+    times the searched values of the next row plus lambda times that row's target. Lambda 1 gives the result itself,
+    unbiased but as noisy as the play that follows. A smaller lambda relies on nearer positions.
 
     Args:
         rows: [T, B], in the order of play.
         value_lambda: from 0 to 1.
 
     Returns:
-        (target float32[T, B, n] by seat from the player who moved on, known bool[T, B]); unknown while the game goes on
-        beyond the last row, and then 0.
+        (target float32[T, B, n] by seat, starting from the mover, known bool[T, B]). While a game continues beyond the
+        last row, its targets are unknown and 0.
     """
     players = jnp.arange(rows.rewards.shape[-1])
 
     def back(carry, row):
-        following, known = carry  # target of the next row for every player
+        following, known = carry  # target of the next row, by player
         done, rewards, player, values = row
         target, known = jnp.where(done[:, None], rewards, following), done | known
         seats = (player[:, None].astype(jnp.int32) + players) % len(players)

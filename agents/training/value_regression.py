@@ -1,11 +1,12 @@
-"""Learning without search: generations of games by the values of successors, each learnt by regression.
+"""Value learning without search: generations of games, each followed by regression on their results.
 
-After an article that did so for tic-tac-toe and SumTo100. Generation 0 plays at random; then every move leads to the
-position with the best value, but for a share of random moves. The value head learns the result of the game, discounted
-towards the opening. A generation is one iteration: its games fill the replay, a tenth of them is held out.
+The method follows an article on tic-tac-toe and SumTo100. Generation 0 plays at random. Later, every move leads to the
+successor with the best value, except for a share of random moves. The value head learns the result of the game,
+discounted towards the opening. A generation is one iteration: its games fill the replay, and a tenth of them are held
+out.
 
-Unlike in the article a finished successor is worth its result and not what the network says of it, rows are seen
-through a symmetry of the game, and there is no dropout: every generation brings new games.
+Three things differ from the article. A finished successor is worth its result, not the network's value. Rows are seen
+through a symmetry of the game. There is no dropout, because every generation brings new games.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from envs.game import Array, Game
 __all__ = ["make_learn", "make_play", "run_specs", "start_run", "value_greedy"]
 
 GAMMA = 0.95  # discount of the result for every ply up to the end
-EPSILONS = (0.5, 0.5, 0.1)  # share of random moves at the first ply, the second and all later ones
-EPOCHS = 5  # how often a row is drawn on average
-HELD_OUT = 10  # one lane of so many is for validation
-VALIDATED = 4096  # rows that a device looks at for that
-CHUNK = 64  # updates between two looks at whether there are enough
-ARCHIVED = 1000  # games of a generation that a device passes on
+EPSILONS = (0.5, 0.5, 0.1)  # share of random moves at the first, second and later plies
+EPOCHS = 5  # average number of times that a row is drawn
+HELD_OUT = 10  # every tenth lane is for validation
+VALIDATED = 4096  # validation rows per device
+CHUNK = 64  # updates per call of the learner
+ARCHIVED = 1000  # games of a generation that each device logs
 
 
 class GenerationMetrics(NamedTuple):
@@ -46,11 +47,11 @@ class GenerationMetrics(NamedTuple):
     game_length: Array
     draw_rate: Array
     first_win_rate: Array
-    replay_rows: Array  # held-out rows left out
+    replay_rows: Array  # without held-out rows
 
 
 class RegressionMetrics(NamedTuple):
-    validation_loss: Array  # squared value error on the games held out, after learning
+    validation_loss: Array  # squared value error on held-out games, after learning
     policy_loss: Array  # always 0
     value_loss: Array
     target_entropy: Array  # always 0
@@ -72,7 +73,7 @@ def start_run(game: Game, net: Network, config: Config) -> Run:
 
 
 def ring_length(game: Game, config: Config) -> int:
-    """Rows of time in the buffer: one generation of games from start to end, whatever the capacity."""
+    """Rows of time in the buffer: one generation of complete games, whatever the capacity."""
     del config
     return game.max_plies
 
@@ -83,8 +84,8 @@ def new_lanes(game: Game, key: Array, count: int, config: Config) -> Lanes:
 
 
 def make_games(game: Game, net: Network):
-    """`play(weights, key, lanes, at_random) -> (lanes, Row[max_plies, B])`: games from start to end; behind it rows
-    have no legal action and repeat the result."""
+    """`play(weights, key, lanes, at_random) -> (lanes, Row[max_plies, B])`: games from start to end. After the end,
+    rows have no legal action and repeat the result."""
     greedy = value_greedy(game, net)
 
     def ply(weights, at_random: Array, lanes: Lanes, now: tuple[Array, Array, Array]) -> tuple[Lanes, Row]:
@@ -127,12 +128,12 @@ def make_games(game: Game, net: Network):
 
 
 def discounted(rows: Row) -> tuple[Array, Array]:
-    """What the value head learns of each row, by seat from the mover on: (result float32[T, B, n], the same discounted
-    by `GAMMA` for every ply up to the end of the game)."""
+    """Results and value targets of the rows, by seat, starting from the mover: (result float32[T, B, n], the same
+    discounted by `GAMMA` for every ply up to the end of the game)."""
     players = jnp.arange(rows.rewards.shape[-1])
     seats = (rows.player[..., None].astype(jnp.int32) + players) % len(players)
     result = jnp.take_along_axis(jnp.broadcast_to(rows.rewards[-1], seats.shape), seats, axis=-1)
-    length = rows.plies[-1] + rows.done[-1]  # a finished game stands still
+    length = rows.plies[-1] + rows.done[-1]  # the plies of a finished game no longer change
     left = jnp.maximum(length - rows.plies, 0)[..., None].astype(jnp.float32)
     return result, result * GAMMA**left
 
@@ -147,7 +148,7 @@ def held_out(count: int) -> Array:
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):
-    """`play(run) -> (run, Played, Ended)`: the games of one generation, which then fill the replay."""
+    """`play(run) -> (run, GenerationMetrics, Ended)`: the games of one generation, which then fill the replay."""
     play_games = make_games(game, net)
 
     def play(run: Run) -> tuple[Run, GenerationMetrics, Ended]:
@@ -175,7 +176,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
 
 
 def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
-    """`learn(run, progress) -> (run, Learnt)`: `EPOCHS` passes over the generation, at random."""
+    """`learn(run, progress) -> (run, RegressionMetrics)`: `EPOCHS` times as many random rows as the generation has."""
     batch = config.batch_size // devices.size
     update = learner.make_learner(game, net, config, CHUNK)
 

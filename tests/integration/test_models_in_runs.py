@@ -34,7 +34,7 @@ def folders(tmp_path_factory):
     )
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
-    run = run._replace(learning=run.learning._replace(average=jax.tree.map(noise, run.learning.ema_weights)))
+    run = run._replace(learning=run.learning._replace(ema_weights=jax.tree.map(noise, run.learning.ema_weights)))
     save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
     models.save(home / "run", home / "model")
     return home / "run", home / "model"

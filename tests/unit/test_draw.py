@@ -104,7 +104,7 @@ def test_a_saved_game_and_a_position_are_drawn(call, tmp_path):
 
 def test_the_same_seed_draws_the_same_game(call, tmp_path):
     for name, seed in (("a", 7), ("b", 7), ("c", 8)):
-        call("go:size=5", "--random_opening_plies=9", f"--seed={seed}", f"--out={name}.svg")
+        call("go:size=5", "--random_plies=9", f"--seed={seed}", f"--out={name}.svg")
     a, b, c = ((tmp_path / f"{name}.svg").read_text() for name in "abc")
     assert a == b != c
 

@@ -1,1 +1,1 @@
-"""The engine for programs that speak GTP 2."""
+"""The GTP 2 engine for other programs."""

@@ -1,7 +1,7 @@
-"""One game of Go in the hands of another program: its positions, its clock and the mind that plays either colour.
+"""One game of Go for another program: its positions, its clock and the tree player of either colour.
 
-Colours may move in any order, even after two passes: the position is then set up anew with the other one to move, which
-forgets the moves before it and what they forbid by a ko.
+Colours may move in any order, even after two passes. The position is then set up anew with the other colour to move,
+which discards the earlier moves and their ko restrictions.
 """
 
 from __future__ import annotations
@@ -21,51 +21,52 @@ from agents.storage import weights as models
 from envs import saved
 from envs.game import Game, HistoryState
 
-FEWEST_MOVES_LEFT = 10  # time is kept for so many, however full the board is
-USUAL_LENGTH = 0.7  # moves of a game, of both colours, by the points of the board
-SHARE = 0.95  # of the time for a move; the rest is for the way
-LAG = 0.05  # seconds that every move loses on the way
-LOST_MOVES = 3  # of one player in a row whose value is that of a lost game, before he gives up
-OPENING = 0.25  # moves by the points of the board in which nobody does, whatever the handicap, as in Leela Zero
+FEWEST_MOVES_LEFT = 10  # moves to keep time for, however full the board is
+USUAL_LENGTH = 0.7  # usual moves of a game, of both colours, per point of the board
+SHARE = 0.95  # of the time for a move; the rest covers communication
+LAG = 0.05  # seconds of communication for every move
+LOST_MOVES = 3  # moves in a row with the value of a lost game after which a player resigns
+OPENING = 0.25  # moves per point of the board before anybody resigns, whatever the handicap, as in Leela Zero
 
 
 class Step(NamedTuple):
-    """One position of a game: `actions` lead to it from `start`, and `last` (player, action) was the latest of all."""
+    """One position of a game: `actions` lead to it from `start`; `last` (player, action) is the latest move of the
+    game."""
 
     start: Any
     actions: tuple[int, ...]
     state: Any
     last: tuple[int, int] | None
-    value: float | None = None  # of that move to its player, where we chose it
+    value: float | None = None  # of `last` for its player, if the engine chose it
 
 
 @dataclasses.dataclass(frozen=True)
 class Clock:
-    """Time as a controller sets it."""
+    """Time settings of a controller."""
 
     main: float
-    extra: float  # seconds for `stones` moves, again and again, once the main time is over
+    extra: float  # seconds for every `stones` moves after the main time
     stones: int
 
     @property
     def limited(self) -> bool:
-        """By the protocol extra time for no stones means no limits."""
+        """In the protocol, extra time for no stones means no limits."""
         return not (self.extra > 0 and self.stones == 0)
 
     @property
     def full(self) -> tuple[float, int]:
-        """Seconds at first, and the moves they are for; 0 in the main time."""
+        """Initial seconds, and the moves they are for; 0 in the main time."""
         return (self.main, 0) if self.main > 0 else (self.extra, self.stones)
 
     def budget(self, left: float, stones: int, moves_to_come: float) -> float:
-        """Seconds for the next move, of `left` for `stones` moves or, with 0, for the rest of the main time."""
+        """Seconds for the next move. `left` covers `stones` moves or, if 0, the rest of the main time."""
         share = left / (stones or max(FEWEST_MOVES_LEFT, moves_to_come))
-        if not stones and self.stones:  # the main time may run out
+        if not stones and self.stones:  # extra time follows the main time
             share = max(share, min(left, self.extra / self.stones))
         return max(SHARE * share - LAG, 1e-3)
 
     def after(self, left: float, stones: int, spent: float) -> tuple[float, int]:
-        """What is left after a move."""
+        """Seconds and stones left after a move."""
         left = left - spent
         if stones == 1 or (stones == 0 and left <= 0 and self.stones):
             return self.extra, self.stones
@@ -73,20 +74,20 @@ class Clock:
 
 
 def without_passes(state: Any) -> Any:
-    """The position as if no pass had led to it: a record of stones alone may need one, which the next would follow and
-    end the game."""
+    """The position with its passes cleared. The record of a set-up position may need a pass, and one more would end the
+    game."""
     if isinstance(state, HistoryState):
         return state._replace(now=without_passes(state.now))
     return state._replace(passes=state.passes * 0)
 
 
 class Engine:
-    """See above. `clock` is None until a controller sets one."""
+    """A game of Go and its player. `clock` is None until a controller sets one."""
 
     def __init__(self, options: Options, game: Game):
         """
         Raises:
-            ValueError: another game than Go, or a player that does not search.
+            ValueError: the game is not Go, or the player does not search.
         """
         if not game.name.startswith("go:"):
             raise ValueError(f"--ui=gtp speaks of Go, not of {game.name}; for example --env=go:size=9")
@@ -97,7 +98,7 @@ class Engine:
         self.take_game(game)
 
     def take_game(self, game: Game) -> None:
-        """Another board or komi; the board is empty then.
+        """Sets another board or komi, and clears the board.
 
         Raises:
             ValueError: the network asked for is for another board.
@@ -110,12 +111,13 @@ class Engine:
         self.clear()
 
     def other_game(self, size: int, komi: float) -> Game:
-        """Raises ValueError where there is no such board."""
+        """Raises ValueError for an unsupported board."""
         kept = ",".join(re.findall(r"(?:ko|history)=\w+", self.game.name))
         return envs.make(f"go:size={size},komi={komi},{kept}")
 
     def take_komi(self, komi: float) -> None:
-        """The moves stay. A network goes on thinking of its own komi; finished games are counted with the new one."""
+        """Sets the komi and keeps the moves. A network evaluates for its own komi; finished games count with the new
+        one."""
         if komi != self.komi:
             steps = self.steps
             self.take_game(self.other_game(self.size, komi))
@@ -123,7 +125,7 @@ class Engine:
 
     @property
     def mind(self) -> TreePlayer:
-        """Made when it is first needed: compiling takes seconds."""
+        """Created on first use: compilation takes seconds."""
         if self._mind is None:
             self._mind = TreePlayer(self.plays_with, self.game, self.simulations, trees=self.options.trees)
         return self._mind
@@ -155,7 +157,7 @@ class Engine:
         return [step.last for step in self.steps if step.last is not None]
 
     def turn_to(self, player: int) -> Step:
-        """The present position with `player` to move, and the game not over."""
+        """The current position with `player` to move and the game not over."""
         step = self.now
         if not self.over and self.to_move == player:
             return step
@@ -165,7 +167,7 @@ class Engine:
         return Step(state, (), state, step.last)
 
     def play(self, player: int, action: int, value: float | None = None) -> None:
-        """Raises ValueError for a move that the rules forbid."""
+        """Raises ValueError for an illegal move."""
         step = self.turn_to(player)
         if not self.mask(step.state)[action]:
             raise ValueError("illegal move")
@@ -179,14 +181,14 @@ class Engine:
         simulations: int | None = None,
         among: frozenset[int] | None = None,
     ) -> int:
-        """Thinks of the position with `player` to move until either is used up, of all his moves or those `among`
-        them; gives the simulations made."""
+        """Searches with `player` to move until either budget is spent, over all legal moves or only `among`. Returns
+        the number of simulations."""
         step = self.turn_to(player)
         self.mind.place(step.start, step.actions, step.state, among)
         return self.mind.think(seconds, simulations)
 
     def choose(self, player: int) -> tuple[int, float | None]:
-        """The move of `player` after the time that he has for it, and its value; a finished game is passed on."""
+        """The move of `player` within the time limit, and its value; in a finished game a pass."""
         if self.over:
             return self.size**2, None
         began = time.monotonic()
@@ -195,7 +197,7 @@ class Engine:
         return self.mind.best()
 
     def hopeless(self, player: int, value: float | None) -> bool:
-        """Whether `player` gives up rather than play a move of this value."""
+        """Whether `player` resigns rather than play a move of this value."""
         before = [step.value for step in self.steps if step.last is not None and step.last[0] == player]
         values = [*before[-LOST_MOVES + 1 :], value]
         if len(values) < LOST_MOVES or len(self.steps) <= OPENING * self.size**2:
@@ -203,20 +205,20 @@ class Engine:
         return all(value is not None and value < -self.options.resign for value in values)
 
     def budget(self, player: int) -> tuple[float, int | None]:
-        """Seconds for the next move and simulations at most: with a clock the time alone counts."""
+        """Seconds and maximum simulations of the next move; with a clock only the time counts."""
         if self.clock is None or not self.clock.limited:
             return self.options.seconds, self.simulations
         to_come = (USUAL_LENGTH * self.size**2 - len(self.steps)) / 2
         return self.clock.budget(*self.left[player], to_come), None
 
     def spend(self, player: int, seconds: float) -> None:
-        """Our own count of the time, until the controller tells its own."""
+        """Deducts time; the controller's own count replaces it later."""
         if self.clock is not None and self.clock.limited:
             self.left[player] = self.clock.after(*self.left[player], seconds)
 
 
 def _searcher(spec: str, num_simulations: int) -> tuple[str, int]:
-    """The mind's spec, and its simulations, of a player that searches."""
+    """Spec and simulations of a player that searches."""
     name, _, number = spec.partition(":" if spec.startswith("uct:") else "@")
     if name != "uct" and (inner(spec) != spec or game_of(spec) is None):
         raise ValueError(f"--ui=gtp plays with a network or uct:N, not with '{spec}'")
@@ -228,7 +230,7 @@ def _searcher(spec: str, num_simulations: int) -> tuple[str, int]:
 
 
 def _spec_for(spec: str, game: Game, asked: bool) -> str:
-    """The network asked for where the board is its own; where nobody asked, one that is shipped, or none."""
+    """`spec` if its network fits the board. Otherwise a shipped network or `uct`, unless a person asked for `spec`."""
     of = None if spec == "uct" else game_of(spec)
     if asked if of is None else same_but_komi(of, game.name):
         return spec

@@ -1,6 +1,6 @@
 """A Go engine for other programs: GTP version 2 on standard input and output.
 
-After http://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2, with the analysis commands of Leela Zero.
+It follows http://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2, with the analysis commands of Leela Zero.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from agents.serve.options import Options
 from envs import go, saved
 
 COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
-EVERY = 100  # centiseconds between two reports of an analysis without a word about it
-SHOWN = 30  # moves in a report
+EVERY = 100  # default centiseconds between two reports of an analysis
+SHOWN = 30  # default maximum of moves in a report
 WHOLE = re.compile(r"[0-9]{1,9}")
 
 
 class Refusal(Exception):
-    """The answer to a command that cannot be carried out, as the protocol words it."""
+    """A command that cannot be carried out; the message is the answer, in the words of the protocol."""
 
 
 SYNTAX = Refusal("syntax error")
@@ -53,7 +53,7 @@ def _whole(word: str) -> int:
 
 
 def _seconds(word: str) -> float:
-    """Whole by the protocol; some programs send fractions."""
+    """Whole seconds in the protocol; some programs send fractions."""
     if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", word):
         raise SYNTAX
     return float(word)
@@ -67,7 +67,7 @@ def _vertex(engine: Engine, word: str) -> int:
 
 
 def _path(words: list[str]) -> Path:
-    """A path of one word or several, in quotation marks or without: the protocol knows neither, programs send both."""
+    """A path of one or more words, quoted or not: the protocol defines neither, and programs send both."""
     text = " ".join(words)
     if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
         text = text[1:-1]
@@ -148,7 +148,7 @@ def genmove(engine: Engine, arguments: list[str]) -> str:
 
 
 def _made(engine: Engine, player: int, action: int, value: float | None) -> str:
-    """Makes a move, unless it is time to give up."""
+    """Plays a move, or resigns."""
     if engine.hopeless(player, value):
         return "resign"
     engine.play(player, action, value)
@@ -156,7 +156,7 @@ def _made(engine: Engine, player: int, action: int, value: float | None) -> str:
 
 
 def reg_genmove(engine: Engine, arguments: list[str]) -> str:
-    """Never gives up: it is asked for a move of this position, not of a game."""
+    """Never resigns: the command is about a position, not about a game."""
     _wants(arguments, 1)
     return go.point_name(engine.choose(_colour(arguments[0]))[0], engine.size)
 
@@ -189,7 +189,7 @@ def time_left(engine: Engine, arguments: list[str]) -> str:
 
 
 def final_score(engine: Engine, arguments: list[str]) -> str:
-    """All stones on the board count as alive: what is dead must be captured before."""
+    """All stones on the board count as alive: dead stones must be captured first."""
     return sgf.score(engine.now.state, engine.komi)
 
 
@@ -202,7 +202,7 @@ def final_status_list(engine: Engine, arguments: list[str]) -> str:
 
 
 def loadsgf(engine: Engine, arguments: list[str]) -> str:
-    """The position before that move; without a number the last one."""
+    """Loads the position before the given move, by default the last position."""
     path, most = _path(arguments), None
     if len(arguments) > 1 and WHOLE.fullmatch(arguments[-1]) and not path.is_file():
         path, most = _path(arguments[:-1]), int(arguments[-1])
@@ -217,7 +217,7 @@ def loadsgf(engine: Engine, arguments: list[str]) -> str:
     trial.set_up(sgf.set_up(trial.game, kifu.stones, kifu.first))
     for player, action in kifu.moves if most is None else kifu.moves[: max(most - 1, 0)]:
         trial.play(player, action)
-    vars(engine).update(vars(trial))  # all of it or nothing
+    vars(engine).update(vars(trial))  # all or nothing
     return ""
 
 
@@ -239,7 +239,7 @@ def fixed_handicap(engine: Engine, arguments: list[str]) -> str:
 
 
 def place_free_handicap(engine: Engine, arguments: list[str]) -> str:
-    """The engine's choice, by the protocol fewer stones than asked for where it likes: those of the marked points."""
+    """Stones on the marked points; the protocol lets the engine place fewer than requested."""
     _wants(arguments, 1)
     stones, size = _whole(arguments[0]), engine.size
     if not 2 <= stones < size**2:
@@ -275,7 +275,7 @@ def _fixed_points(size: int, stones: int) -> list[int]:
 
 
 def _marked(size: int, stones: int) -> list[int]:
-    """That many of the marked points, in the same order; boards without any have their corners one line further out."""
+    """The first marked points, in the same order; a board without marks uses corners one line further out."""
     near, middle = (3 if size > 12 else 2 if size > 6 else 1), size // 2
     far = size - 1 - near
     # (row from the top, column): lower left, upper right, upper left, lower right, left, right, lower, upper
@@ -312,17 +312,17 @@ COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
 }
 
 
-# Analysis: lines as they come, until the controller says anything
+# Analysis: reports until the next line of the controller
 
 
 class Wish(NamedTuple):
-    """What an analysis is asked for."""
+    """Options of an analysis."""
 
     player: int
     interval: float  # seconds between two reports
-    least: int  # moves in a report, also without a visit
-    most: int  # and at most
-    among: frozenset[int] | None  # the next moves to look at; None for all
+    least: int  # minimum of moves in a report, even without visits
+    most: int  # maximum of moves in a report
+    among: frozenset[int] | None  # root moves to search; None for all
 
 
 def _wish(engine: Engine, arguments: list[str]) -> Wish:
@@ -355,7 +355,7 @@ def _wish(engine: Engine, arguments: list[str]) -> Wish:
 
 
 def info(engine: Engine, wish: Wish) -> str:
-    """The moves that were looked at, as Leela Zero writes them: shares of 10000, seen by the mover."""
+    """The moves with visits, in the format of Leela Zero: values in units of 1/10000, from the mover's view."""
     words = []
     for order, move in enumerate(engine.mind.report(wish.most)["moves"]):
         if move["visits"] or order < wish.least:
@@ -368,20 +368,20 @@ def info(engine: Engine, wish: Wish) -> str:
 
 
 def lz_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
-    """Reports until the next command comes."""
+    """Reports until the next command."""
     wish = _wish(engine, arguments)
     while not engine.over:
         began = time.monotonic()
         engine.think(wish.player, seconds=wish.interval, among=wish.among)
         yield info(engine, wish)
         while not interrupted() and time.monotonic() - began < wish.interval:
-            time.sleep(0.01)  # a full tree, or one more step would have taken too long
+            time.sleep(0.01)  # the tree is full, or one more step would have taken too long
         if interrupted():
             return
 
 
 def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
-    """Reports while it thinks about a move, which it then plays."""
+    """Reports during the search for a move, then plays it."""
     wish = _wish(engine, arguments)
     player = wish.player
     action, value = engine.size**2, None
@@ -406,7 +406,7 @@ ANALYSES: dict[str, Analysis] = {"lz-analyze": lz_analyze, "lz-genmove_analyze":
 
 
 def parse(line: str) -> tuple[str, list[str]] | None:
-    """Id and words of a line; None for one that asks for no answer."""
+    """Id and words of a line; None if the line needs no answer."""
     line = "".join(c for c in line.replace("\t", " ") if ord(c) >= 32 and ord(c) != 127)
     words = line.partition("#")[0].split()
     if not words:
@@ -417,7 +417,7 @@ def parse(line: str) -> tuple[str, list[str]] | None:
 
 
 def respond(engine: Engine, line: str, out: TextIO, interrupted: Callable[[], bool] = lambda: True) -> bool:
-    """Answers one line; False after quit. Whatever goes wrong, there is exactly one answer."""
+    """Answers one line; False after quit. Any error still gives exactly one answer."""
     parsed = parse(line)
     if parsed is None:
         return True
@@ -436,7 +436,7 @@ def respond(engine: Engine, line: str, out: TextIO, interrupted: Callable[[], bo
             out.write(f"={number} {text}".rstrip() + "\n\n")
         else:
             raise Refusal("unknown command")
-    except Exception as error:  # the engine answers, whatever happens: its controller would wait for ever
+    except Exception as error:  # without an answer the controller would wait forever
         known = isinstance(error, Refusal | ValueError | OSError)
         if not known:
             traceback.print_exc()
@@ -447,7 +447,8 @@ def respond(engine: Engine, line: str, out: TextIO, interrupted: Callable[[], bo
 
 
 def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], bool]]:
-    """The lines of the input, None at their end, read ahead so that a thought can be cut short; whether one waits."""
+    """The lines of the input, then None, and a function that tells whether a line waits. Lines are read ahead so that
+    the next one can interrupt a search."""
     waiting: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
     def read() -> None:
@@ -460,7 +461,7 @@ def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], b
 
 
 def serve(options: Options) -> None:
-    """Speaks GTP until quit or the end of the input. Compiles before it listens, for later a clock may run."""
+    """Speaks GTP until quit or the end of the input. Compiles before it listens, since a clock may run later."""
     engine = Engine(options, envs.make(options.env))
     print(f"{engine.game.name}: {engine.mind.name} compiles its search", file=sys.stderr, flush=True)
     for player in range(2):

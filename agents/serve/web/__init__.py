@@ -1,1 +1,1 @@
-"""The page in a browser: its server, the games in progress, and the searches of all sessions in lockstep."""
+"""The web page: its server, the games in progress, and the batched searches of all sessions."""

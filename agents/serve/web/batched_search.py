@@ -1,7 +1,7 @@
-"""The threads that think: searches of all sessions, those with the same engine together in lockstep.
+"""Search threads of the server: sessions with the same engine are searched in lockstep.
 
-A search is a job. Jobs of one engine share a batch of trees, a lane for each, and grow by a small step at a time;
-between two steps jobs come, go, report and are stopped. So fifty people wait little longer than one.
+A search is a job. Jobs of one engine share a batch of trees, one lane each, and advance by a small step at a time.
+Between steps, jobs join, leave, report and are stopped. Fifty people therefore wait little longer than one.
 """
 
 from __future__ import annotations
@@ -31,40 +31,40 @@ from agents.solvers import proof_number
 from agents.storage import weights as models
 from envs.game import Array, Game
 
-WIDTHS = (1, 8, 32)  # lanes that programs are compiled for; further jobs wait for a lane
-STEP = 32  # simulations between two looks at the clock; fewer where they take long, see `Group.step`
-UCT_STEP = 10  # play-outs of long games take long
+WIDTHS = (1, 8, 32)  # batch widths to compile; further jobs wait for a lane
+STEP = 32  # simulations between clock checks, or the whole budget if smaller, see `Job.step`
+UCT_STEP = 10  # fewer, since play-outs of long games take long
 MEMORY = 2**30  # bytes for the trees of one engine
-REPORT_EVERY = 0.25  # seconds between two reports of a job that wants them while it thinks
+REPORT_EVERY = 0.25  # seconds between two reports of a running job
 
 log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """A player that searches, compiled: its trees can be shown."""
+    """A compiled player that searches, with trees that can be shown."""
 
     game: Game
     spec: str  # `uct`, or the folder of a run or model
-    path: Path | None  # of the network in it
+    path: Path | None  # of the network's file
     weights: Any
-    step: int  # simulations of one call of `think`
-    max_nodes: int  # nodes of a tree
+    step: int  # simulations of one call of `run_simulations`
+    max_nodes: int  # capacity of a tree
     init_tree: Callable[[Any, Array, Any], Tree]
     run_simulations: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
     """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
     policy: Callable[[Tree], Array]
     values: Callable[[Tree], Array]
-    """See `search.TreePolicy`, as `codes`."""
+    """See `TreePolicy`, also for `policy` and `codes`."""
     codes: Callable[[Tree], Array]
 
 
 @functools.lru_cache(maxsize=64)
 def make_engine(game: Game, spec: str, step: int) -> Engine:
-    """The engine of `uct` or of the folder of a network, which makes so many simulations at a time.
+    """The engine of `uct` or of a network's folder, with `step` simulations a call.
 
     Raises:
-        ValueError: there is no such network, or it is one of another game.
+        ValueError: no such network, or a network of another game.
     """
     spec = inner(spec)
     if spec == "uct":
@@ -75,7 +75,7 @@ def make_engine(game: Game, spec: str, step: int) -> Engine:
 
 
 def renewed(engine: Engine) -> Engine:
-    """The engine with the network that is now the newest of its run; as it is where there is none any more."""
+    """The engine with the newest network of its run; unchanged if there is no network any more."""
     with contextlib.suppress(models.CheckpointError, OSError):
         path = None if engine.path is None else models.find(Path(engine.spec))
         if path is not None and path != engine.path:
@@ -114,19 +114,19 @@ def _engine(game: Game, spec: str, path: Path | None, tree_policy: TreePolicy, w
 
 @dataclasses.dataclass(eq=False)
 class Job:
-    """A search of one position. The thinker fills in what it finds; `done` is called once, in its thread."""
+    """A search of one position. The thinker fills in the results and calls `done` once, in its own thread."""
 
     game: Game
-    player: str  # random, greedy, minimax:D, uct, the folder of a network, or prove:N, and one of these
+    player: str  # random, greedy, minimax:D, uct, the folder of a network, or prove:N,PLAYER
     state: Any
     plies: int
     simulations: int
     seconds: float
     done: Callable[[Job], None] = lambda job: None
-    reports: bool = False  # while it thinks, not only at the end
-    stopped: bool = False  # somebody wants the answer now
-    dropped: bool = False  # nobody wants it any more
-    begun: float = 0.0  # end of its first step: what is compiled before costs nothing
+    reports: bool = False  # during the search, not only at the end
+    stopped: bool = False  # the answer is wanted now
+    dropped: bool = False  # the answer is no longer wanted
+    begun: float = 0.0  # end of the first step: compilation before it costs no time
     simulated: int = 0
     took: float = 0.0  # seconds of the last step
     reported: float = 0.0
@@ -136,22 +136,22 @@ class Job:
 
     @property
     def step(self) -> int:
-        """Simulations between two looks at the clock: whoever wants fewer in all gets no more."""
+        """Simulations between clock checks, at most the whole budget."""
         return min(self.simulations, UCT_STEP if self.player == "uct" else STEP)
 
     @property
     def worker(self) -> tuple[str, str, int]:
-        """Whose work it is: of one game, player and step."""
+        """Key of its worker: game, player and step."""
         return self.game.name, self.player, self.step if searches(self.player) else 0
 
     @property
     def progress(self) -> float:
-        """Share of the budget that is used up, 0 to 1."""
+        """Used share of the budget, 0 to 1."""
         spent = (time.monotonic() - self.begun) / self.seconds if self.begun else 0.0
         return min(1.0, max(self.simulated / max(self.simulations, 1), spent))
 
     def ready(self, full: bool) -> bool:
-        """Whether it has thought enough: a step that would go beyond its budget is not begun, but for the first."""
+        """Whether the search has ended. After the first step, no step begins that would exceed the budget."""
         if self.stopped or full:
             return True
         if not self.simulated:
@@ -161,23 +161,23 @@ class Job:
 
 
 class Group:
-    """Jobs of one engine, each in its lane of a batch of trees."""
+    """Jobs of one engine, one in each lane of a batch of trees."""
 
     def __init__(self, engine: Engine):
         self.engine = engine
         self.waiting: list[Job] = []
         self.lanes: list[Job] = []
         self.tree: Tree | None = None
-        self.widths: set[int] = set()  # of batches that have thought before: their programs are compiled
-        self.steps = 0  # of the batch
-        self.searches = 0  # lanes at work in them
+        self.widths: set[int] = set()  # batch widths whose programs are compiled
+        self.steps = 0  # steps of the batch
+        self.searches = 0  # lanes in use, added up over the steps
 
     def clear(self) -> None:
         """Forgets all jobs."""
         self.lanes, self.waiting, self.tree = [], [], None
 
     def advance(self, key: Array) -> None:
-        """Lets jobs go and come, and all make one step."""
+        """Removes and admits jobs, then runs one step of all."""
         engine, started = self.engine, time.monotonic()
         staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
         self.waiting = [job for job in self.waiting if not job.dropped]
@@ -203,7 +203,7 @@ class Group:
         now = time.monotonic()
         for job, code in zip(self.lanes, choice.tolist(), strict=False):
             job.choice = code
-            # The clock starts behind the first step, and stands still where programs for more jobs are compiled.
+            # A job's clock starts after its first step, and stops while programs for more jobs compile.
             if not job.begun:
                 job.begun = now
             elif compiled:
@@ -216,7 +216,7 @@ class Group:
         self._settle()
 
     def _regroup(self, staying: list[int], coming: list[Job], key: Array) -> None:
-        """Trees of those that stay, and new ones of those that come; lanes left over repeat the first."""
+        """Joins the trees of staying jobs with new trees for coming jobs; spare lanes repeat the first."""
         self.waiting = self.waiting[len(coming) :]
         parts = [] if self.tree is None else [jax.tree.map(lambda x: x[staying], jax.device_get(self.tree))]
         self.lanes = [self.lanes[i] for i in staying] + coming
@@ -236,7 +236,7 @@ class Group:
         self.tree = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *parts)
 
     def _settle(self) -> None:
-        """Ends what has thought enough, and writes the reports that are due."""
+        """Ends the jobs that are ready, and writes the reports that are due."""
         seen, now, engine = None, time.monotonic(), self.engine
         for i, job in enumerate(self.lanes):
             ended = self._ready(job)
@@ -264,21 +264,21 @@ def width_for(jobs: int) -> int:
 
 
 class Worker:
-    """The thread of one player of one game. What it takes to compile keeps nobody waiting who plays something else."""
+    """The thread of one player of one game, so that its compilation delays no other player."""
 
     def __init__(self, game: Game, player: str, step: int, key: Array, ready: Callable[[], None]):
         self.game, self.player, self.step, self.ready = game, player, step, ready
         self.group: Group | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
-        self._act: Callable[..., Array] | None = None  # of one that does not
-        self._solve: Callable[..., proof_number.Verdict] | None = None  # of one that proves first
+        self._act: Callable[..., Array] | None = None  # of a player that does not
+        self._solve: Callable[..., proof_number.Verdict] | None = None  # of a player that proves first
         self._weights: Any = None
         self._key = key
         self._thread = threading.Thread(target=self._run, name=f"{game.name} {player}", daemon=True)
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
-        """Whether the thread has ended within that time, once its inbox holds None."""
+        """Whether the thread ends within that time, once its inbox holds None."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
@@ -296,11 +296,11 @@ class Worker:
             jobs += self._guarded(self._prove, [job])
 
     def _guarded(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> list[Job]:
-        """Does some of the work; gives the jobs that are still to be done."""
+        """Does some of the work and returns the remaining jobs."""
         try:
             left = work(jobs)
-        except Exception as error:  # one player's trouble is not that of the others
-            failed = len(jobs) if searches(self.player) else 1  # which are in one batch, or one after the other
+        except Exception as error:  # the other players must go on
+            failed = len(jobs) if searches(self.player) else 1  # a batch fails together, other jobs run one by one
             self._fail(jobs[:failed], error)
             if self.group is not None:
                 self.group.clear()
@@ -309,17 +309,17 @@ class Worker:
         return left
 
     def _prove(self, jobs: list[Job]) -> list[Job]:
-        """The jobs that no proof answers, for which there is half of their time."""
+        """The jobs without a proof; the attempt may take half of their time."""
         max_nodes, _ = proved(self.player)
         if max_nodes is None:
             return jobs
         if self._solve is None:
             self._solve = proof_number.make_solver(self.game, max_nodes)
-            self._solve(self.game.init(), seconds=0.0)  # what is compiled before the clock starts costs nothing
+            self._solve(self.game.init(), seconds=0.0)  # compiles before the clock starts
         return [job for job in jobs if not self._proved(job)]
 
     def _proved(self, job: Job) -> bool:
-        """Whether a search for proofs found a move, or nobody wants one any more."""
+        """Whether a proof gave a move, or the job was dropped."""
         assert self._solve is not None
         job.begun = time.monotonic()
         verdict = self._solve(job.state, seconds=job.seconds / 2, asked=lambda: job.stopped or job.dropped)
@@ -340,7 +340,7 @@ class Worker:
         return [*self.group.lanes, *self.group.waiting]
 
     def _answer(self, jobs: list[Job]) -> list[Job]:
-        """One move, at once."""
+        """Answers the first job, without a search."""
         if self._act is None:
             player = make_player(inner(self.player), self.game, 0)
             self._act, self._weights = jax.jit(player.act), player.weights
@@ -365,10 +365,10 @@ class Worker:
 
 
 class Thinker:
-    """Takes jobs from any thread; every player of every game thinks in a thread of its own."""
+    """Takes jobs from any thread; every player of every game has a thread of its own."""
 
     def __init__(self, seed: int = 0):
-        self.ready: set[tuple[str, str, int]] = set()  # workers, by `Job.worker`, that have thought before
+        self.ready: set[tuple[str, str, int]] = set()  # keys of workers that have answered before, see `Job.worker`
         self._seed = seed
         self._lock = threading.Lock()
         self._workers: dict[tuple[str, str, int], Worker] = {}
@@ -380,7 +380,7 @@ class Thinker:
 
     @property
     def searches(self) -> int:
-        """Lanes at work in them: more than `steps` where searches went together."""
+        """Lanes in use, added up over all steps: more than `steps` if searches shared a batch."""
         return sum(group.searches for group in self._groups())
 
     def _groups(self) -> list[Group]:
@@ -396,8 +396,8 @@ class Thinker:
         return job
 
     def close(self, seconds: float = 2.0) -> bool:
-        """Ends the threads after the steps under way; jobs not ended are forgotten. Whether all have ended within that
-        time: one that compiles cannot be stopped."""
+        """Ends the threads after their current steps and discards unfinished jobs. Returns whether all have ended
+        within that time: compilation cannot be stopped."""
         with self._lock:
             for worker in self._workers.values():
                 worker.inbox.put(None)

@@ -3,13 +3,14 @@
     GET    /                                 the page: index.html, style.css, page.js
     GET    /api/games                        games that can be chosen, each with its opponents
     POST   /api/sessions                     a new or saved game, see `Sessions.create`
-    GET    /api/sessions/ID?version=N        what there is to show; without a version, or another one, all of it
+    GET    /api/sessions/ID?version=N        what a page shows; all of it unless N is the current version
     GET    /api/sessions/ID/preview          the picture after ?action=, changed cells
+    GET    /api/sessions/ID/past             the position after ?ply= moves
     POST   /api/sessions/ID/COMMAND          see `sessions.COMMANDS`; answers like GET
     DELETE /api/sessions/ID
-    GET    /api/status                       how many sessions, steps of batches and searches there were
+    GET    /api/status                       counts of sessions, steps of batches and searches
 
-Whatever is wrong with a call is answered by `{"error": "why"}` and a status of 4xx.
+Invalid calls are answered with `{"error": "why"}` and a 4xx status.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ from envs import saved
 from envs.game import first_player, seats, titles
 
 PAGE = Path(__file__).parents[1] / "page"
-# Seconds that an idle connection stays open: longer than people think between two calls, since a call that is sent in
-# the moment of closing is lost.
+# Seconds that an idle connection stays open. Longer than people pause between two calls: a call sent during closing
+# is lost.
 KEEP_ALIVE = 300
 LARGEST_BODY = 2**20  # bytes; a saved game is far smaller
 HEADERS = {
@@ -67,10 +68,10 @@ def answer(content: Any, status: int = 200) -> JSONResponse:
 
 
 async def body(request: Request) -> dict[str, Any]:
-    """The JSON object that was sent.
+    """The JSON object of a request.
 
     Raises:
-        Refused: it is too long, broken, or no object.
+        Refused: the body is too long, malformed or not an object.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refused(415, "want a body of type application/json")
@@ -94,13 +95,13 @@ def known_version(request: Request) -> int | None:
 
 
 def number(request: Request, name: str) -> int | None:
-    """A whole number of the query; None where it is missing or none."""
+    """A whole number of the query; None if it is missing or malformed."""
     text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def make_app(house: ServerContext) -> Starlette:
-    """The application; all work that takes time is done in threads."""
+    """The application; all slow work is done in threads."""
     sessions = Sessions(house)
 
     def games() -> list[dict[str, Any]]:
@@ -191,14 +192,14 @@ def make_app(house: ServerContext) -> Starlette:
             Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed
         },
     )  # fmt: skip
-    app.router.redirect_slashes = False  # a wrong path is wrong
+    app.router.redirect_slashes = False  # a wrong path gets 404
     return app
 
 
 class OwnName:
-    """Lets in only calls to this machine by its own name: a page elsewhere that points a name of its own at the
-    loopback address is refused, and so is one that would show the game in a frame. Where others are let in anyway,
-    both are open: a notebook shows the page in a frame, under whatever name."""
+    """Accepts only calls that address this machine by its own name, and forbids frames. This refuses pages that point
+    their own name at the loopback address, or embed the game. If the server is open to others, both checks are off: a
+    notebook shows the page in a frame, under any name."""
 
     def __init__(self, app: ASGIApp, host: str):
         self.app, self.names = app, {"localhost", "127.0.0.1", "::1", host} if loopback(host) else None
@@ -219,7 +220,7 @@ class OwnName:
 
 
 def make_house(options: Options, thinker: Thinker) -> ServerContext:
-    """What a server of these options offers; the opponent is tried here, so that a wrong one is refused at once.
+    """The context of a server with these options. The opponent is tried here, so that a wrong one is refused at once.
 
     Raises:
         ValueError: unknown game or opponent.
@@ -232,17 +233,16 @@ def make_house(options: Options, thinker: Thinker) -> ServerContext:
 
 
 def warm(house: ServerContext) -> None:
-    """Draws the board, then lets the thinker compile what the first moves need, while people look at it, and makes the
-    other games ready to be chosen."""
+    """Draws the board, compiles for the first moves while people look at it, and prepares the list of games."""
     game = house.own
-    _ = look_at(game, game.init()).svg  # a first picture takes longer than those after it
+    _ = look_at(game, game.init()).svg  # the first picture is the slowest
     players = dict.fromkeys((house.opponents(game)[0], house.analyst(game)))
     state = game.init()
     for player in players:
         if player != PERSON:
             house.thinker.submit(Job(game, engine_of(player, 1)[0], state, 0, 1, 1.0))
     for name in envs.list():
-        first_player(envs.make(name))  # seconds in all, for which nobody should wait who opens the list of games
+        first_player(envs.make(name))  # seconds in total, which would delay the list of games
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -280,4 +280,4 @@ def serve(options: Options) -> None:
     if not house.thinker.close():
         sys.stdout.flush()
         sys.stderr.flush()
-        os._exit(0)  # something compiles, which may take half a minute more and is of no use to anybody
+        os._exit(0)  # a compilation may take half a minute more, for nothing

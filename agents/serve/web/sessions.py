@@ -1,5 +1,5 @@
-"""Games in progress. Each session is apart: it has an id that nobody guesses, a lock, and a version that every change
-counts up, so that of two moves made at once one is refused and none is lost."""
+"""Games in progress. Each session has an id that cannot be guessed, a lock, and a version that every change increments.
+Of two simultaneous moves one is refused and none is lost."""
 
 from __future__ import annotations
 
@@ -26,36 +26,36 @@ from envs import saved
 from envs.game import Game, first_player, seats, titles
 
 PERSON = "person"
-PROOFS = 200_000  # positions of a search for proofs before the network, on the page; of Flight of Queen 100 MB
+PROOFS = 200_000  # positions of the proof search before the network, on the page; 100 MB for Flight of Queen
 MOST_SESSIONS = 500
-OLDEST = 24 * 3600.0  # seconds without a call after which a session is forgotten
+OLDEST = 24 * 3600.0  # seconds without a call before a session is closed
 MOST_SECONDS = 60.0
-LONGEST_MESSAGE = 400  # characters of what a game says of a position, which quotes what was sent
-REVIEW_SHARE = 0.5  # of the simulations for a move, for each position of a review
+LONGEST_MESSAGE = 400  # characters of a game's error message, which quotes the input
+REVIEW_SHARE = 0.5  # simulations of each position of a review, as a share of those of a move
 MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
 
 
 class Refused(Exception):
-    """An answer with an HTTP status: what was asked for is not possible, the message says why."""
+    """A request that is not possible, with an HTTP status; the message gives the reason."""
 
     def __init__(self, status: int, message: str):
         super().__init__(message)
         self.status = status
 
 
-# What can be played, and against whom
+# Games and opponents
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerContext:
-    """What a server offers: games by name, and the thinker for all of them."""
+    """The games of a server, and the thinker that they share."""
 
     options: Options
-    own: Game  # that of the command line
+    own: Game  # the game of the command line
     thinker: Thinker
 
     def game(self, name: Any) -> Game:
-        """A game that a browser asks for: that of the command line, or one of the registry with its usual options."""
+        """The game that a browser requests: that of the command line, or a registered one with its default options."""
         if name in (self.options.env, self.own.name):
             return self.own
         plain = name.partition(":")[0] if isinstance(name, str) else ""
@@ -64,8 +64,8 @@ class ServerContext:
         raise Refused(400, f"game: this server plays {', '.join(dict.fromkeys((self.own.name, *envs.list())))}")
 
     def opponents(self, game: Game) -> list[str]:
-        """Players that can be chosen by name, the default first; networks are those named on the command line, under
-        runs/ and in models/, the latter also behind proofs."""
+        """Players to choose from, the default first. Networks are those of the command line, runs/ and models/; those
+        of models/ are also offered with proofs."""
         shipped = models.shipped(game)
         found = [*([opponent(self.options, game)] if game is self.own else []), shipped, *_runs(game.name)]
         if shipped and proof_number.within_reach(game):
@@ -77,7 +77,7 @@ class ServerContext:
         return list(dict.fromkeys(name for name in found if name))
 
     def player(self, game: Game, name: Any) -> str:
-        """A player that a browser asks for, if it may have it."""
+        """The player that a browser requests, if it is allowed."""
         if isinstance(name, str):
             number = re.fullmatch(r"uct:([1-9]\d{0,5})", name)
             if name in self.opponents(game) or (number and int(number[1]) <= MOST_SIMULATIONS):
@@ -86,22 +86,22 @@ class ServerContext:
         raise Refused(400, f"player: want uct:N with N up to {MOST_SIMULATIONS}, or one of {known}")
 
     def analyst(self, game: Game) -> str:
-        """Who analyses: a network where there is one, else MCTS."""
+        """The player for analyses: a network if there is one, else MCTS."""
         own = [inner(name) for name in self.opponents(game) if name != PERSON and searches(name)]
         return next((name for name in own if not name.startswith("uct")), UNTRAINED)
 
 
 @functools.lru_cache(maxsize=256)
 def _game_of(folder: str, changed_at: float) -> str | None:
-    del changed_at  # only so that a run that has gone on is looked at again
+    del changed_at  # part of the cache key: a run with new networks is read again
     try:
         return models.about(models.find(Path(folder)))["config"].env
     except (ValueError, OSError, KeyError):
-        return None  # a folder that is no run, or one that has not saved yet
+        return None  # not a run, or nothing is saved yet
 
 
 def _runs(name: str) -> list[str]:
-    """Runs of a game under runs/, the newest first."""
+    """Runs of a game under runs/, newest first."""
     folders = [path for path in Path("runs").glob("*") if checkpoint.numbered(path / "networks")]
     times = {str(path): (path / "networks").stat().st_mtime for path in folders}
     newest = sorted(times, key=lambda folder: times[folder], reverse=True)[:20]
@@ -109,8 +109,8 @@ def _runs(name: str) -> list[str]:
 
 
 def engine_of(player: str, simulations: int) -> tuple[str, int]:
-    """Who thinks and with how many simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the network
-    alone, does not search."""
+    """The engine of a player and its simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the
+    network alone, does not search."""
     searcher = inner(player)
     if searcher.startswith("uct:"):
         return player.removesuffix(searcher) + "uct", int(searcher.removeprefix("uct:"))
@@ -123,14 +123,14 @@ def engine_of(player: str, simulations: int) -> tuple[str, int]:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What a search may take."""
+    """The budget of a search."""
 
     simulations: int
     seconds: float
 
 
 class Session:
-    """One game, with what was thought about it. Every public method takes the lock."""
+    """One game and its analyses. Every public method takes the lock."""
 
     def __init__(
         self, house: ServerContext, game: Game, players: list[str], limits: Limits, start: dict[str, Any] | None
@@ -143,17 +143,17 @@ class Session:
         self.undone: list[int] = []
         self.resigned: int | None = None
         self.paused = False
-        self.job: Job | None = None  # of the player to move, of a hint or an analysis
-        self.kind = ""  # of that job: move, hint, analysis or review
+        self.job: Job | None = None  # a move, a hint or an analysis
+        self.kind = ""  # of that job: move, hint or analysis
         self.failure = ""
         self.hint = ""
-        self.reports: dict[int, dict[str, Any]] = {}  # by ply, the longest look at each position
+        self.reports: dict[int, dict[str, Any]] = {}  # by ply, the longest search of each position
         self.review: Review | None = None
 
-    # What a page asks
+    # Queries
 
     def view(self, version: int | None = None) -> dict[str, Any]:
-        """All that a page shows; only what changes without a move where `version` is the present one."""
+        """All that a page shows; only what changes without a move if `version` is current."""
         with self.lock:
             self.used = time.monotonic()
             return self._news() if version == self.version else self._all() | self._news()
@@ -167,8 +167,8 @@ class Session:
             return {"action": action, "svg": after.svg, "changed": changed(now, after), "status": after.status}
 
     def past(self, version: Any, ply: Any) -> dict[str, Any]:
-        """The position after `ply` moves: its picture, the move that led to it, and the cells of the better move where
-        the review knows one."""
+        """The position after `ply` moves: its picture, the move that led to it, and the cells of a better move if the
+        review found one."""
         with self.lock:
             self._current(version)
             if not isinstance(ply, int) or not 0 <= ply <= len(self.actions):
@@ -180,7 +180,7 @@ class Session:
             return shown | {"last": self._last(ply), "better": better, "advice": advice}
 
     def save(self) -> dict[str, Any]:
-        """The whole game, as `Sessions.load` takes it."""
+        """The whole game, as `Sessions.create` takes it."""
         with self.lock:
             names = [self.game.action_name(a) for a in self.actions]
             file: dict[str, Any] = {"format": saved.FORMAT, "game": self.game.name, "actions": names}
@@ -190,7 +190,7 @@ class Session:
                 file["resigned"] = self.resigned
             return file | {"position": self.game.to_record(self.positions[-1].state)}
 
-    # Commands; each takes the version that it is meant for
+    # Commands; the version is that of the position they are meant for
 
     def move(self, version: Any, action: Any) -> None:
         with self.lock:
@@ -202,7 +202,7 @@ class Session:
             self._play(self._legal(action))
 
     def undo(self, version: Any) -> None:
-        """Back to the last position with a person to move; where none plays, one move back."""
+        """Back to a person's last turn; without people, one move back."""
         with self.lock:
             self._current(version)
             if self.resigned is not None:
@@ -226,7 +226,7 @@ class Session:
             self._changed(go_on=False)
 
     def resume(self, version: Any) -> None:
-        """Lets the engine move that stands still since a move was taken back."""
+        """Starts the engine that has paused since a move was taken back."""
         with self.lock:
             self._current(version)
             self._changed()
@@ -251,7 +251,7 @@ class Session:
             self._changed()
 
     def analyse(self, version: Any, kind: str, limits: Limits) -> None:
-        """Looks at the position, for a hint or for its own sake; what is thought is kept."""
+        """Searches the position for a hint or an analysis, and keeps the report."""
         with self.lock:
             self._current(version)
             self._free()
@@ -261,7 +261,7 @@ class Session:
             self._think(kind, player, limits.simulations, limits.seconds, reports=kind == "analysis")
 
     def look_back(self, version: Any) -> None:
-        """Reviews the whole game: all its positions are searched side by side."""
+        """Reviews the whole game; all its positions are searched in parallel."""
         with self.lock:
             self._current(version)
             self._free()
@@ -272,7 +272,7 @@ class Session:
             self.review = Review(self)
 
     def stop(self) -> None:
-        """Whatever is thought about is answered with what is known now."""
+        """Ends all running searches with their current results."""
         with self.lock:
             if self.job is not None:
                 self.job.stopped = True
@@ -284,7 +284,7 @@ class Session:
             self.version += 1
             self._drop()
 
-    # Within
+    # Internals
 
     @property
     def over(self) -> bool:
@@ -333,7 +333,7 @@ class Session:
         self._changed()
 
     def _changed(self, go_on: bool = True) -> None:
-        """Counts the version up, drops what is thought of the position before, and lets an engine begin."""
+        """Increments the version, drops the search of the old position, and starts the engine to move."""
         self.version += 1
         self._drop()
         self.hint, self.failure, self.review = "", "", None
@@ -361,7 +361,7 @@ class Session:
     def _thought(self, version: int, kind: str, job: Job) -> None:
         with self.lock:
             if version != self.version or job is not self.job:
-                return  # the game has gone on, or another search was asked for
+                return  # the game has gone on, or another search was started
             self.job, self.kind, self.failure = None, "", job.error
             if job.error:
                 self.paused = kind == "move"
@@ -373,14 +373,14 @@ class Session:
                 self._play(job.choice)
 
     def keep(self, ply: int, report: dict[str, Any] | None) -> None:
-        """Remembers the longest look at a position."""
+        """Keeps the report of the longest search of a position."""
         known = self.reports.get(ply)
         if report is not None and (known is None or report["simulations"] >= known["simulations"]):
             self.reports[ply] = report
 
     def values(self, ply: int) -> list[float] | None:
-        """Value of a position for every player, from its end or from the longest look at it. Who gives up changes the
-        result, not what the position was worth: a review would take it for a mistake of the last move."""
+        """Value of a position for every player, from the end of the game or from its longest search. A resignation
+        changes the result but not the values: a review would count it as a mistake of the last move."""
         if ply == len(self.actions) and self.positions[-1].over:
             return list(self.positions[-1].rewards)
         report = self.reports.get(ply)
@@ -392,7 +392,7 @@ class Session:
         return saved.after_resigning(self.game, self.resigned)
 
     def _last(self, ply: int) -> dict[str, Any] | None:
-        """The move that led to the position after `ply` moves, and what it changed."""
+        """The move that led to the position after `ply` moves, and the cells that it changed."""
         if ply == 0:
             return None
         made = way(self.game, self.actions[ply - 1])
@@ -455,7 +455,7 @@ class Session:
 
 
 class Review:
-    """A look at every position of a game, and what each move cost."""
+    """A search of every position of a game, and the cost of each move."""
 
     def __init__(self, session: Session):
         self.session, self.version = session, session.version
@@ -504,8 +504,8 @@ class Review:
                 self.result = list(self._moves())
 
     def _moves(self) -> Iterator[dict[str, Any]]:
-        """What every move cost: the expected share of the point, 0 to 1, that the mover had before it less the one
-        after it. Where n play the winner has value 1 and each other -1 / (n - 1)."""
+        """Cost of every move: the mover's expected share of the point, 0 to 1, before the move minus after it. With n
+        players the winner has value 1 and each other player -1 / (n - 1)."""
         session = self.session
         point = 1 - 1 / session.game.num_players
         for ply, action in enumerate(session.actions):
@@ -519,7 +519,7 @@ class Review:
 
 
 class Sessions:
-    """All games of a server: bounded in number and age."""
+    """All games of a server, limited in number and age."""
 
     def __init__(self, house: ServerContext):
         self.house = house
@@ -536,8 +536,8 @@ class Sessions:
         return session
 
     def create(self, request: dict[str, Any]) -> Session:
-        """A new game, or one that was saved: `game`, and perhaps `players`, `simulations`, `seconds`, and `start`, a
-        position, `actions` and `resigned` of a saved one."""
+        """A new or saved game: `game`, and optionally `players`, `simulations` and `seconds`. A saved game may add
+        `start` (a position), `actions` and `resigned`."""
         game = self.house.game(request.get("game"))
         start, actions, resigned = request.get("start"), request.get("actions", []), request.get("resigned")
         if not isinstance(actions, list) or len(actions) > game.max_plies:
@@ -553,7 +553,7 @@ class Sessions:
             IndexError,
             AttributeError,
             OverflowError,
-        ):  # a game of one's own that does not look closely
+        ):  # a custom game may check its records loosely
             raise Refused(400, "position: this is no record of this game") from None
         for i, action in enumerate(actions):
             try:
@@ -571,13 +571,13 @@ class Sessions:
             self._forget()
             self._sessions[session.id] = session
         with session.lock:
-            session._changed(go_on=not actions)  # whoever loads a game may want to look at it first
+            session._changed(go_on=not actions)  # a loaded game pauses, to be looked at first
         return session
 
     def players(self, game: Game, request: dict[str, Any]) -> list[str]:
-        """Players by seat; by default a person, who begins, against the best opponent there is."""
+        """Players by seat; by default a person, who begins, against the best opponent."""
         players = request.get("players")
-        if players is None:  # a newcomer begins
+        if players is None:
             first, best = first_player(game), self.house.opponents(game)[0]
             players = [PERSON if i == first else best for i in range(game.num_players)]
         if not isinstance(players, list) or len(players) != game.num_players:
@@ -602,7 +602,7 @@ class Sessions:
             self._sessions.pop(name, None)
 
     def _forget(self) -> None:
-        """Makes room: sessions that are too old go, and where there are too many the one that rested longest."""
+        """Closes the sessions that are too old, and if there are too many, those idle the longest."""
         now = time.monotonic()
         by_age = sorted(self._sessions.values(), key=lambda session: session.used)
         many = len(by_age) - MOST_SESSIONS + 1
@@ -627,7 +627,7 @@ COMMANDS: dict[str, Callable[[Sessions, Session, dict[str, Any]], object]] = {
 
 
 def finite(text: str) -> float:
-    """A number of JSON that is one; NaN and infinities are not."""
+    """A JSON number; NaN and infinities are refused."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError(f"{text} is no number of JSON")
