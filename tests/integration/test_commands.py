@@ -381,7 +381,7 @@ def test_bad_use_of_a_run(run, monkeypatch, capsys):
         ("train.py", ["--resume=runs/a", "--num_envs=8"], "--num_envs (was 16) cannot change"),
         ("train.py", ["--resume=runs/a", "--env=foq"], "--env (was tictactoe) cannot change"),
         ("train.py", ["--resume=runs/a", "--iterations=2"], "budget"),
-        ("evaluate.py", ["match", "runs/a", "random", "--env=foq"], "is a network for tictactoe"),
+        ("evaluate.py", ["match", "runs/a", "random", "--env=foq"], "got one for tictactoe"),
     ):
         code, errors = in_process(program, arguments, monkeypatch, capsys)
         assert (code, len(errors.strip().splitlines())) == (2, 1)

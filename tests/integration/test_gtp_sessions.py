@@ -103,7 +103,7 @@ def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
     assert engine.mind.game.name == envs.make("go:size=5,komi=6.5").name
     assert refused(engine, "boardsize 7") == "unacceptable size"
     assert (engine.size, engine.komi) == (5, 6.5)
-    with pytest.raises(ValueError, match="is a network for go:size=5"):
+    with pytest.raises(ValueError, match="got one for go:size=5"):
         Engine(Options(env="go:size=7", ui="gtp", opponent=spec), envs.make("go:size=7"))
 
 

@@ -325,7 +325,7 @@ def test_options_of_earlier_versions_count_positions_now():
     saved = dataclasses.asdict(Config(batch_size=256))
     for name in ("warmup_positions", "ema_positions", "rating_positions"):
         del saved[name]
-    read = config_lib.read({**saved, "warmup_updates": 100, "ema_decay": 0.998, "rating_updates": 2000})
+    read = config_lib.read({**saved, "warmup_updates": 100, "average_decay": 0.998, "rating_updates": 2000})
     assert (read.warmup_positions, read.ema_positions, read.rating_positions) == (25_600, 128_000, 512_000)
     with pytest.raises(TypeError, match="unheard_of"):
         config_lib.read({**saved, "unheard_of": 1})

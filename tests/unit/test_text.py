@@ -272,8 +272,8 @@ def test_a_terminal_gets_colours():
     [
         ("--env=chess", "unknown game 'chess'"),
         ("--opponent=nobody", "unknown player 'nobody'"),
-        ("--env=tictactoe --opponent=models/foq", "is a network for foq"),
-        ("--env=tictactoe --opponent=prove:1000,models/foq", "is a network for foq"),
+        ("--env=tictactoe --opponent=models/foq", "got one for foq"),
+        ("--env=tictactoe --opponent=prove:1000,models/foq", "got one for foq"),
         ("--env=tictactoe --opponent=prove:many,random", "want positions and a player"),
         ("--ui=gtp --env=go:size=5 --opponent=prove:1000,models/go_5x5", "plays with a network or uct:N"),
         ("--env=tictactoe --seat=3", "--seat must be from 1 to 2"),

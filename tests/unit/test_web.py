@@ -424,7 +424,7 @@ def refused(capsys, *arguments) -> str:
     [
         (["--env=chess"], "unknown game"),
         (["--opponent=nobody"], "unknown player"),
-        (["--opponent=models/tictactoe"], "not for foq"),
+        (["--opponent=models/tictactoe"], "expected a network for foq"),
         (["--num_simulations=0"], "at least 1"),
         (["--num_simulations=4097"], "at most 4096"),
         (["--opponent=uct:4097"], "at most 4096"),
