@@ -624,12 +624,11 @@ def from_record(record: dict[str, Any]) -> State:
         raise ValueError(f"go record: ko must be 'simple' or 'psk', not {ko!r}")
     size = records.whole("go", "size", record["size"], SMALLEST, LARGEST)
     board = records.cells("go", "board", record["board"], size * size)
-    if record["to_move"] not in (1, -1):
-        raise ValueError(f"go record: to_move must be 1 or -1, not {record['to_move']!r}")
+    to_move = records.turn("go", record)
     chain, atari = _settled(board, size)
     rest = record if "plies" in record else record | _filled(board, record, size)
     plies, passes, point = _check_past(rest, board, size)
-    turn = (1 - record["to_move"]) // 2
+    turn = (1 - to_move) // 2
     forfeit = records.forfeit("go", record, turn, lambda: passes == 2 or plies == 2 * size * size)
     cells = np.array(board).reshape(size, size)
     return State(

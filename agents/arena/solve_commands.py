@@ -125,9 +125,11 @@ def run_prove(command: Prove) -> None:
     solve = proof_number.make_solver(game, command.positions, *opinion(command.network, game))
     stop = threading.Event()
     usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
-    with Console(stderr=True).status(game.name) as status:
-        verdict = solve(state, command.all_moves, 60 * command.minutes, status.update, stop.is_set)
-    signal.signal(signal.SIGINT, usual)
+    try:
+        with Console(stderr=True).status(game.name) as status:
+            verdict = solve(state, command.all_moves, 60 * command.minutes, status.update, stop.is_set)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     moves = {game.action_name(action): value for action, value in verdict.moves.items()}
     if command.json:
         record = {"game": game.name, "position": game.to_record(state), "to_move": int(game.player(state))}

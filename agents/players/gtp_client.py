@@ -91,7 +91,10 @@ class Process:
             except queue.Empty:
                 raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout:g} s") from None
             if line == "":
-                code = self._process.wait()
+                try:
+                    code = self._process.wait(self.timeout)
+                except subprocess.TimeoutExpired:
+                    raise ValueError(f"{self.name} closed its output at '{command}' but goes on") from None
                 raise ValueError(f"{self.name} ended at '{command}' with exit code {code}")
             if line.strip():
                 said.append(line.strip())
