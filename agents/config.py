@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal
+import functools
+import math
+from typing import Annotated, Any, Literal, get_type_hints
 
 from envs.game import Game
 
@@ -12,31 +14,74 @@ DEFAULT_MINUTES = 28.0  # budget of a run with neither --iterations nor --minute
 LONG_MINUTES = 10.0  # runs with at least this budget get a preflight
 
 
-@dataclasses.dataclass(frozen=True)
-class Config:
-    """Options of a training run. Checkpoints store them, so a resumed run needs none of them again."""
+def demand(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)
 
-    # The run
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """Values that an option may have: from `least` to `most`, or more than `above`."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    above: float = -math.inf
+
+    def __str__(self) -> str:
+        if self.above > -math.inf:
+            return f"be more than {self.above:g}"
+        if self.most < math.inf:
+            return f"be from {self.least:g} to {self.most:g}"
+        return "not be negative" if self.least == 0 else f"be at least {self.least:g}"
+
+    def __contains__(self, value: float) -> bool:
+        return math.isfinite(value) and self.least <= value <= self.most and value > self.above
+
+
+@functools.cache
+def ranges_of(kind: type) -> dict[str, Range]:
+    """The annotated range of every option of a record that has one."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = {
+        name: [x for x in getattr(hint, "__metadata__", ()) if isinstance(x, Range)] for name, hint in hints.items()
+    }
+    return {name: ranges[0] for name, ranges in found.items() if ranges}
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """A record of options, each within its annotated range."""
+
+    def __post_init__(self):
+        for name, allowed in ranges_of(type(self)).items():
+            value = getattr(self, name)
+            demand(value is None or value in allowed, f"--{name} must {allowed}, not {value}")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions(Options):
+    """The run: game, budget, folder and what it begins with."""
+
     env: str = "foq"
     """Game, as name:option=value,..."""
-    seed: int = 0
+    seed: Annotated[int, Range(least=0)] = 0
     """Random seed. The same seed on the same machine gives the same weights after N iterations."""
-    iterations: int | None = None
+    iterations: Annotated[int | None, Range(above=0)] = None
     """Stop after this many iterations in total, including those before a resume."""
-    minutes: float | None = None
+    minutes: Annotated[float | None, Range(above=0)] = None
     """Stop after this much running time in total. The learning rate then follows the clock, so use --iterations for
     bit-for-bit repeatable runs. With neither option, a run takes 28 minutes, or 2 for tiny games."""
     out: str = ""
     """Folder of the run; by default runs/GAME-TIME."""
-    checkpoint_minutes: float = 5.0
+    checkpoint_minutes: Annotated[float, Range(least=0)] = 5.0
     """Time between two saves. A crash can lose this much work."""
-    keep_checkpoints: int = 2
+    keep_checkpoints: Annotated[int, Range(least=1)] = 2
     """Number of resumable checkpoints to keep, each with its replay buffer. Two by default: the newest, and a spare in
     case the disk damages the newest. All networks are kept."""
     preflight: bool = True
     """Learn a solved toy game with the same components alongside the first iterations, and end the run if that fails.
     Takes under a minute. On by default for new runs of --minutes=10 or more; --preflight forces it for any run."""
-    devices: int | None = None
+    devices: Annotated[int | None, Range(above=0)] = None
     """Number of devices to share the games; by default as many as possible. Each CPU core counts as one device. Lanes
     play the same games on any number of devices. Each device draws its batches from the rows of its own lanes."""
 
@@ -48,40 +93,50 @@ class Config:
     """Source of the defaults for the other options, see `RECIPES`. value_generations is a different learning method,
     see agents/training/value_regression.py."""
 
-    # Self-play
-    num_envs: int = 1024
+
+@dataclasses.dataclass(frozen=True)
+class SelfplayOptions(Options):
+    """Self-play: games in lockstep, openings, resignation."""
+
+    num_envs: Annotated[int, Range(least=1)] = 1024
     """Games played in lockstep (B)."""
-    plies_per_iteration: int = 4
+    plies_per_iteration: Annotated[int, Range(least=1)] = 4
     """Plies of every game between two visits to the host (T). Games continue across iterations."""
-    random_opening_plies: int = 0
+    random_opening_plies: Annotated[int, Range(least=0)] = 0
     """A new game begins after 0 to this many random moves, so that the network also learns unusual positions (after the
     varied openings of Wu 2019)."""
-    resign_threshold: float = -1.0
+    resign_threshold: Annotated[float, Range(least=-1, most=0)] = -1.0
     """A player resigns when the searched value of their position is below this; -1 plays every game to its end. Saves
     moves that teach little (Silver et al. 2017, methods). Two-player games only."""
-    played_out: float = 0.2
+    played_out: Annotated[float, Range(least=0, most=1)] = 0.2
     """Share of games without resignation. They measure how often resigning is wrong, and they teach endgames."""
-    restart_share: float = 0.0
+    restart_share: Annotated[float, Range(least=0, most=1)] = 0.0
     """Share of new games that begin where the network misjudged the winner most, among games of the same lane. After
     Trudeau and Bowling 2023, "Targeted search control in AlphaZero for effective policy improvement"."""
-    num_simulations: int = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchOptions(Options):
+    """Search of a move, in self-play and in play."""
+
+    num_simulations: Annotated[int, Range(least=1)] = 16
     """Search simulations per move (N)."""
     search: Literal["gumbel", "puct"] = "gumbel"
     """Gumbel improves the policy even with few simulations (Danihelka et al. 2022). PUCT is AlphaZero's search."""
     search_loop: Literal["native", "mctx"] = "native"
     """Implementation of the tree loop. The native loop writes only along the path of a simulation. mctx's own loop is
     the reference. It draws random numbers for all lanes together, so its games depend on the number of devices."""
-    max_num_considered_actions: int = 8
+    max_num_considered_actions: Annotated[int, Range(least=1)] = 8
     """Root actions that sequential halving starts with. A number above half the simulations leaves no second round."""
-    gumbel_value_scale: float = 0.1
+    gumbel_value_scale: Annotated[float, Range(above=0)] = 0.1
     """Weight of values against the prior in Gumbel search (c_scale of Danihelka et al. 2022). 0.1 suits values rescaled
     to [0, 1], as in mctx. With `rescale_values` off use 1, their setting for Go and chess."""
-    play_value_scale: float = 0.3
+    play_value_scale: Annotated[float, Range(above=0)] = 0.3
     """`gumbel_value_scale` in play and evaluation, where a trained network's values deserve more trust
     (docs/measurements.md)."""
     rescale_values: bool = True
     """Rescale the values of a node's actions to [0, 1] before weighing them, as mctx does by default."""
-    c_puct: float = 1.25
+    c_puct: Annotated[float, Range(above=0)] = 1.25
     """Exploration constant of PUCT (c_init of Silver et al. 2018). Exploration grows with the logarithm of the visits
     (c_base 19652)."""
     proofs: bool = False
@@ -94,30 +149,34 @@ class Config:
     symmetries, at that many times the cost."""
     root_symmetry: Literal["none", "random", "average"] = "none"
     """The same for the root. Play and evaluation always average there."""
-    fpu_reduction: float = 0.2
+    fpu_reduction: Annotated[float, Range(least=0)] = 0.2
     """First-play urgency of PUCT: an action without a visit is worth this much less than its node, times the square
     root of the prior already visited (Wu 2019). With `rescale_values` it counts as the lowest instead."""
-    dirichlet_alpha: float = 0.3
+    dirichlet_alpha: Annotated[float, Range(above=0)] = 0.3
     """Concentration of PUCT's root noise. Silver et al. 2018 used about 10 divided by the usual number of legal moves:
     0.3 in chess, 0.03 in 19x19 Go."""
-    dirichlet_fraction: float = 0.25
+    dirichlet_fraction: Annotated[float, Range(least=0, most=1)] = 0.25
     """Share of that noise in the root prior (Silver et al. 2017)."""
-    temperature_plies: int = 30
+    temperature_plies: Annotated[int, Range(least=0)] = 30
     """Plies from the start of a game in which PUCT samples moves in proportion to visits (Silver et al. 2017). Later it
     plays the most visited move. Gumbel search explores through its own noise throughout."""
 
-    early_urge: float = 0.0
+    early_urge: Annotated[float, Range(least=0)] = 0.0
     """Bonus on PUCT's score of root actions that the game calls urgent, times the game's own factor (`Game.urge`:
     attack and promotion in EvoPawness). It applies in the first eighth of the run, from ply 50 on. The EvoPawness
     author uses it against games without a result."""
 
-    # Network
+
+@dataclasses.dataclass(frozen=True)
+class NetworkOptions(Options):
+    """Network: kind, size and heads."""
+
     network: Literal["resnet", "strips", "mlp"] = "resnet"
     """Body. resnet: residual convolutions. strips: mixes whole rows and columns at once, faster on a CPU and where
     pieces act along lines. mlp: a perceptron for games with a handful of cells."""
-    channels: int = 32
+    channels: Annotated[int, Range(least=1)] = 32
     """Width of the body."""
-    blocks: int = 3
+    blocks: Annotated[int, Range(least=0)] = 3
     """Residual blocks of two layers each."""
     pooling: bool = True
     """Let every residual block also see the mean and maximum of its channels over the whole board (Wu 2019, section
@@ -130,117 +189,90 @@ class Config:
     """Normalisation of the body. agents/network/network.py gives the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the body; weights and heads stay in float32."""
+    future_weight: Annotated[float, Range(least=0)] = 0.0
+    """Weight of an auxiliary loss that predicts which player, if any, makes each move in the rest of the game. It needs
+    no knowledge of the game and teaches where play will go. In games that report the final owner of each cell
+    (`Game.owners`: Go and Othello), ownership is learned instead (Wu 2019, section 3.5)."""
 
-    # Learning
-    replay_capacity: int = 200_000
+
+@dataclasses.dataclass(frozen=True)
+class LearnerOptions(Options):
+    """Learning: replay, targets, optimiser."""
+
+    replay_capacity: Annotated[int, Range(least=1)] = 200_000
     """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
-    replay_ratio: float = 3.0
+    replay_ratio: Annotated[float, Range(above=0)] = 3.0
     """Average number of times that a row is drawn while it is in the buffer. It sets the updates per iteration."""
     augment: bool = True
     """Apply a random symmetry of the game to each drawn row (Silver et al. 2016, methods). This adds positions to learn
     from at no extra cost."""
-    batch_size: int = 128
+    batch_size: Annotated[int, Range(least=1)] = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"
     """Muon trains convolutional networks with fewer samples (docs/measurements.md); see agents/training/learner.py."""
-    learning_rate: float = 5e-3
+    learning_rate: Annotated[float, Range(above=0)] = 5e-3
     """Peak learning rate, reached after `warmup_positions`. For AdamW use 2e-3."""
-    final_lr_fraction: float = 0.05
+    final_lr_fraction: Annotated[float, Range(least=0, most=1)] = 0.05
     """Fraction of the peak left at the end of the budget, after a cosine decay (Loshchilov and Hutter 2017)."""
-    warmup_positions: int = 12_800
+    warmup_positions: Annotated[int, Range(least=0)] = 12_800
     """Positions learned during linear warm-up, in 10 updates at least; 0 for none. Adam's second moments are unreliable
     before (Liu et al. 2020). A position counts each time it is drawn, so the value suits every batch size."""
-    weight_decay: float = 0.05
+    weight_decay: Annotated[float, Range(least=0)] = 0.05
     """Decoupled weight decay of kernels (Loshchilov and Hutter 2019): an update subtracts this share times the learning
     rate. A kernel before a normalisation has no natural size. Without decay it grows, and each update turns it by less.
     Liu et al. 2025 found decay crucial for Muon."""
-    clip_norm: float = 1.0
+    clip_norm: Annotated[float, Range(above=0)] = 1.0
     """Largest global norm of a gradient: game results are noisy."""
-    future_weight: float = 0.0
-    """Weight of an auxiliary loss that predicts which player, if any, makes each move in the rest of the game. It needs
-    no knowledge of the game and teaches where play will go. In games that report the final owner of each cell
-    (`Game.owners`: Go and Othello), ownership is learned instead (Wu 2019, section 3.5)."""
-    surprise_weight: float = 0.0
+    surprise_weight: Annotated[float, Range(least=0, most=1)] = 0.0
     """Share of rows drawn in proportion to the KL divergence of the search policy from the network's (Wu 2020, policy
     surprise weighting). The rest are drawn uniformly."""
-    proof_share: float = 0.0
+    proof_share: Annotated[float, Range(least=0, most=0.9)] = 0.0
     """Share of every batch that comes from positions with proven results, see agents/training/proof_targets.py.
     Two-player games only. Game results teach little where any move may reverse the result."""
-    value_lambda: float = 1.0
+    value_lambda: Annotated[float, Range(least=0, most=1)] = 1.0
     """Value target: 1 is the result of the game. Less blends in the searched values of later positions, as in
     TD(lambda) (Sutton 1988). All positions of a long game share one result, which a value head can overfit. Below 1 by
     default in games that may last 200 plies."""
-    ema_positions: int = 64_000
+    ema_positions: Annotated[int, Range(least=0)] = 64_000
     """Positions over which weights are averaged: an update keeps 1 - batch_size / ema_positions of the exponential
     average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages snapshots). 0
     for the newest weights."""
 
-    # Matches during the run
-    rating_games: int = 0
+
+@dataclasses.dataclass(frozen=True)
+class MatchOptions(Options):
+    """Matches during the run: rating and gate."""
+
+    rating_games: Annotated[int, Range(least=0)] = 0
     """Games of a match between the current network and its reference, the network of the last match. The sum of the Elo
     differences is the rating shown. Must be a multiple of the number of players, since every opening is played from all
     seats; 0 for none."""
-    rating_positions: int = 256_000
+    rating_positions: Annotated[int, Range(least=1)] = 256_000
     """Positions that the network learns between two such matches."""
     gate: bool = False
     """Self-play uses the last network that won its match by `gate_share`, not the newest network. This is the evaluator
     of Silver et al. 2017."""
-    gate_share: float = 0.55
+    gate_share: Annotated[float, Range(least=0, most=1)] = 0.55
     """Share of the points that the newest network needs to take over self-play. With more than two players, the share
     that means the same difference in strength."""
     gate_decided: bool = False
     """Count only games with a winner for the gate, as the EvoPawness author does. Where most games are drawn, a share
     of all points hardly ever opens it."""
 
+
+@dataclasses.dataclass(frozen=True)
+class Config(MatchOptions, LearnerOptions, NetworkOptions, SearchOptions, SelfplayOptions, RunOptions):
+    """All options of a training run. Checkpoints store them, so a resumed run needs none of them again. A function
+    takes the record that it needs; a whole `Config` is each of them."""
+
     def __post_init__(self):
-        positive = (
-            "num_envs",
-            "plies_per_iteration",
-            "num_simulations",
-            "max_num_considered_actions",
-            "channels",
-            "batch_size",
-        )
-        _demand(0 <= self.proof_share <= 0.9, f"--proof_share must be from 0 to 0.9, not {self.proof_share}")
-        for name in (*positive, "replay_capacity", "rating_positions", "keep_checkpoints"):
-            _demand(getattr(self, name) >= 1, f"--{name} must be at least 1, not {getattr(self, name)}")
-        for name in ("iterations", "minutes", "devices"):
-            value = getattr(self, name)
-            _demand(value is None or value > 0, f"--{name} must be more than 0, not {value}")
-        for name in (
-            "learning_rate",
-            "replay_ratio",
-            "clip_norm",
-            "gumbel_value_scale",
-            "play_value_scale",
-            "c_puct",
-            "dirichlet_alpha",
-        ):
-            _demand(getattr(self, name) > 0, f"--{name} must be more than 0, not {getattr(self, name)}")
-        counts = ("random_opening_plies", "blocks", "warmup_positions", "ema_positions", "seed")
-        for name in (
-            *counts,
-            "weight_decay",
-            "future_weight",
-            "early_urge",
-            "rating_games",
-            "fpu_reduction",
-            "checkpoint_minutes",
-        ):
-            _demand(getattr(self, name) >= 0, f"--{name} must not be negative, not {getattr(self, name)}")
-        shares = ("dirichlet_fraction", "value_lambda", "played_out", "restart_share", "surprise_weight")
-        shares = (*shares, "gate_share")
-        for name in ("final_lr_fraction", *shares):
-            _demand(0 <= getattr(self, name) <= 1, f"--{name} must be from 0 to 1, not {getattr(self, name)}")
-        _demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
-        _demand(
-            -1 <= self.resign_threshold <= 0, f"--resign_threshold must be from -1 to 0, not {self.resign_threshold}"
-        )
+        super().__post_init__()
+        demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
         for name in ("gate", "proof_share", "restart_share", "surprise_weight"):
             here = self.recipe != "value_generations" or not getattr(self, name)
-            _demand(here, f"--{name} is no part of --recipe=value_generations")
+            demand(here, f"--{name} is no part of --recipe=value_generations")
         mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "native")
-        _demand(mild, "--early_urge is for --search=puct with --search_loop=native")
+        demand(mild, "--early_urge is for --search=puct with --search_loop=native")
 
 
 # Options of version 0.1 and their present names.
@@ -277,11 +309,6 @@ def read(record: dict[str, Any]) -> Config:
         if record.get(name) == "ours":
             record[name] = {"recipe": "default", "search_loop": "native"}[name]
     return Config(**record)
-
-
-def _demand(condition: bool, message: str) -> None:
-    if not condition:
-        raise ValueError(message)
 
 
 # Options that a resume may change. The others are baked into the arrays or would make it a different run.

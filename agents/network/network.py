@@ -20,7 +20,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from agents.config import Config
+from agents.config import NetworkOptions
 from agents.network.convolution import convolve
 from envs.game import Array, Game
 
@@ -227,7 +227,7 @@ class PolicyValue(nn.Module):
     share weights between cells. Up to two further actions (a pass) are allowed. Otherwise these heads are dense
     layers."""
 
-    config: Config
+    config: NetworkOptions
     num_actions: int
     actions_per_cell: int
     num_players: int
@@ -296,7 +296,7 @@ def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
     return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, ask(planes[parts * ROWS :]))
 
 
-def make_network(game: Game, config: Config) -> Network:
+def make_network(game: Game, config: NetworkOptions) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled."""
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 

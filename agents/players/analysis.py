@@ -14,7 +14,7 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from agents.actions import ILLEGAL
-from agents.config import Config
+from agents.config import SearchOptions
 from agents.network.network import Network
 from agents.players.players import for_play
 from agents.runtime import mesh
@@ -49,7 +49,13 @@ class Analyst:
 
 
 def make_analyst(
-    game: Game, net: Network, config: Config, *, max_nodes: int = 4096, copies: int = 1, devices: Mesh | None = None
+    game: Game,
+    net: Network,
+    config: SearchOptions,
+    *,
+    max_nodes: int = 4096,
+    copies: int = 1,
+    devices: Mesh | None = None,
 ) -> Analyst:
     """An analyst with the search of `config`; one step is `num_simulations` simulations. The copies are divided among
     `devices`, a mesh of `mesh.make_mesh(copies, copies)`. Without it they run on the default device.

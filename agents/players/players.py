@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import jax.numpy as jnp
 
 import envs
 from agents.actions import legal_slots, random_action
-from agents.config import Config
+from agents.config import Config, SearchOptions
 from agents.network.inference import make_evaluate
 from agents.network.network import make_network
 from agents.search.greedy import value_greedy
@@ -35,6 +35,8 @@ NAMES = (
     "simulations, 0 the network alone), or prove:N,PLAYER (a move proved among N positions, else PLAYER's)"
 )
 
+
+SearchT = TypeVar("SearchT", bound=SearchOptions)
 
 Act = Callable[[Any, Array, Any, Array], Array]
 
@@ -209,7 +211,7 @@ def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = Tr
     return lambda w, key, s, plies: search(w, key, s, plies).action
 
 
-def for_play(config: Config, game: Game, num_simulations: int, proofs: bool = True) -> Config:
+def for_play(config: SearchT, game: Game, num_simulations: int, proofs: bool = True) -> SearchT:
     """Search settings for matches, from the options that the network was trained with."""
     return dataclasses.replace(
         config,

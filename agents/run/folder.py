@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.config import Config
+from agents.config import RunOptions
 from agents.run import game_log
 from agents.run.metrics import METRICS, TENSORBOARD
 from agents.runtime import processes
@@ -19,7 +19,7 @@ from agents.storage import checkpoint
 
 
 @contextlib.contextmanager
-def open_folder(config: Config, resume: Path | None) -> Iterator[Path]:
+def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
     """The run's folder, created or found, and locked while the run lasts. All processes share it. A saved run is never
     overwritten; files of an unsaved run, or of somebody else, are set aside.
 

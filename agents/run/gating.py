@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from agents.arena import match, openings
-from agents.config import Config
+from agents.config import Config, MatchOptions
 from agents.players.players import Player, make_act
 from agents.runtime import mesh, processes
 from agents.training.iteration import Run
@@ -35,7 +35,7 @@ class BrokenOff(Exception):
     """A match was abandoned after a stop request."""
 
 
-def check_rating(game: Game, config: Config) -> None:
+def check_rating(game: Game, config: MatchOptions) -> None:
     """Raises ValueError for matches that could not be played."""
     if config.rating_games:
         match.check_match(game, config.rating_games, None, "--rating_games")

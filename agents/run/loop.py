@@ -17,7 +17,7 @@ import numpy as np
 from jax.sharding import Mesh
 
 import envs
-from agents.config import Config, stage, stages
+from agents.config import Config, RunOptions, stage, stages
 from agents.network.network import Network
 from agents.run import diagnosis, game_log, memory, preflight
 from agents.run.folder import discard
@@ -48,7 +48,7 @@ class Stop:
         self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
 
 
-def progress_of(config: Config, iteration: int, minutes: float) -> float:
+def progress_of(config: RunOptions, iteration: int, minutes: float) -> float:
     """Share of the budget used, from 0 to 1."""
     of_iterations = iteration / config.iterations if config.iterations else 0.0
     of_minutes = minutes / config.minutes if config.minutes else 0.0

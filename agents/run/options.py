@@ -6,20 +6,36 @@ import argparse
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 import jax
+import tyro
 
 import envs
-from agents.config import CHANGEABLE, DEFAULT_MINUTES, LONG_MINUTES, Config, preset
+from agents.config import (
+    CHANGEABLE,
+    DEFAULT_MINUTES,
+    LONG_MINUTES,
+    Config,
+    LearnerOptions,
+    MatchOptions,
+    NetworkOptions,
+    RunOptions,
+    SearchOptions,
+    SelfplayOptions,
+    preset,
+)
 from agents.run.resume import sizes
 from agents.runtime import mesh, processes
 from agents.runtime.cli import parse
 from agents.storage import checkpoint
 
+T = TypeVar("T")
+
 
 @dataclasses.dataclass(frozen=True)
-class Training(Config):
-    """Trains a network by self-play. Defaults depend on the game and the device: see them with --env=GAME --help."""
+class ProcessOptions:
+    """Several processes, and a run to go on with."""
 
     coordinator: str = ""
     """For several processes, one on every host: HOST:PORT of the first process. With `auto`, the environment of Slurm,
@@ -31,6 +47,43 @@ class Training(Config):
     resume: str = ""
     """Folder of a run, or one of its resume/ITERATION. Only the budget, saving, --preflight and --devices may
     change."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """Trains a network by self-play. Defaults depend on the game and the device: see them with --env=GAME --help."""
+
+    run: RunOptions
+    selfplay: SelfplayOptions
+    search: SearchOptions
+    network: NetworkOptions
+    learner: LearnerOptions
+    matches: MatchOptions
+    processes: ProcessOptions
+
+
+def _grouped(config: Config, resume: str) -> Training:
+    """The options of a config in groups, as --help shows them."""
+
+    def part(kind: type[T]) -> T:
+        return kind(**{f.name: getattr(config, f.name) for f in dataclasses.fields(cast(Any, kind))})
+
+    return Training(
+        run=part(RunOptions),
+        selfplay=part(SelfplayOptions),
+        search=part(SearchOptions),
+        network=part(NetworkOptions),
+        learner=part(LearnerOptions),
+        matches=part(MatchOptions),
+        processes=ProcessOptions(resume=resume),
+    )
+
+
+def parse_options(arguments: Sequence[str], base: Config, resume: str = "") -> Config:
+    """The config of a command line whose defaults are those of `base`. Options are flat, and --help groups them."""
+    given = parse(tyro.conf.OmitArgPrefixes[Training], arguments, _grouped(base, resume))
+    records = (given.run, given.selfplay, given.search, given.network, given.learner, given.matches)
+    return Config(**{name: value for record in records for name, value in dataclasses.asdict(record).items()})
 
 
 def _number(text: str | None) -> int | None:
@@ -62,9 +115,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     else:
         path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
-    default = Training(**{**dataclasses.asdict(base), "resume": chosen.resume})
-    given = parse(Training, arguments, default)
-    config = Config(**{f.name: getattr(given, f.name) for f in dataclasses.fields(Config)})
+    config = parse_options(arguments, base, chosen.resume)
     config = dataclasses.replace(config, env=envs.make(config.env).name)
     if path is not None:
         changed = [f.name for f in dataclasses.fields(Config) if getattr(config, f.name) != getattr(base, f.name)]

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import mctx as untyped_mctx
 
 from agents.actions import ILLEGAL
-from agents.config import Config
+from agents.config import SearchOptions
 from agents.network.inference import Evaluate, by_player
 from agents.runtime import keys
 from agents.search import selection
@@ -48,7 +48,7 @@ def of_mover(game: Game, states: Any, values: Array) -> Array:
     return jnp.take_along_axis(values, jax.vmap(game.player)(states)[:, None], axis=-1)[:, 0]
 
 
-def make_search(game: Game, evaluate_root: Evaluate, evaluate: Evaluate, config: Config, explore: bool):
+def make_search(game: Game, evaluate_root: Evaluate, evaluate: Evaluate, config: SearchOptions, explore: bool):
     """See `agents.search.make_search`."""
     if game.num_players != 2:
         raise ValueError(f"--search_loop=mctx: expected a game for two players, {game.name} has {game.num_players}")

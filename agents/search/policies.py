@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.actions import ILLEGAL, at_slots, from_slots, legal_slots
-from agents.config import Config
+from agents.config import SearchOptions
 from agents.network.inference import Evaluate, by_player, make_evaluate
 from agents.network.network import Network
 from agents.runtime import keys
@@ -123,7 +123,7 @@ class TreePolicy:
 
 
 def make_tree_policy(
-    game: Game, net: Network, config: Config, *, slots: bool | None = None, writes: Form = "auto"
+    game: Game, net: Network, config: SearchOptions, *, slots: bool | None = None, writes: Form = "auto"
 ) -> TreePolicy:
     """The tree policy of `config`. `slots` and `writes` override the defaults of `tree_slots` and `in_form`.
 
@@ -202,7 +202,7 @@ def assemble_tree_policy(
 def make_search(
     game: Game,
     net: Network,
-    config: Config,
+    config: SearchOptions,
     *,
     explore: bool = False,
     slots: bool | None = None,
@@ -269,7 +269,9 @@ def searched_values(tree: Tree, policy: Array) -> Array:
     return jax.vmap(of_player, (-1, -1), -1)(behind, tree.raw_values[:, ROOT])
 
 
-def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bool | Array, writes: Form = "auto"):
+def _gumbel(
+    weights, key, tree, expand, draw, plies, config: SearchOptions, explore: bool | Array, writes: Form = "auto"
+):
     """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 
     If the tree was searched before, earlier visits inform the values. Sequential halving and the move to play count
@@ -300,11 +302,11 @@ def _gumbel(weights, key, tree, expand, draw, plies, config: Config, explore: bo
     return selection.prefer_proven(root_edges(tree), action), _improved(tree, config), tree
 
 
-def _completed(edges: Edges, config: Config) -> Array:
+def _completed(edges: Edges, config: SearchOptions) -> Array:
     return selection.completed_values(edges, config.gumbel_value_scale, config.rescale_values)
 
 
-def _improved(tree: Tree, config: Config) -> Array:
+def _improved(tree: Tree, config: SearchOptions) -> Array:
     """The improved policy: prior and completed values combined (Danihelka et al. 2022, section 4)."""
     edges = selection.final_candidates(root_edges(tree))
     return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + _completed(edges, config), ILLEGAL))
@@ -317,7 +319,7 @@ def _puct(
     expand,
     draw,
     plies,
-    config: Config,
+    config: SearchOptions,
     explore: bool | Array,
     writes: Form = "auto",
     urge: Array | float = 0.0,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as Spec
 
-from agents.config import Config
+from agents.config import Config, SelfplayOptions
 from agents.network.network import Network
 from agents.runtime import keys, mesh
 from agents.search.policies import make_search
@@ -260,7 +260,7 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
     )
 
 
-def false_resign_rate(config: Config, replay: Replay, counted: Array) -> Array:
+def false_resign_rate(config: SelfplayOptions, replay: Replay, counted: Array) -> Array:
     """Among `counted` rows whose mover could have resigned but played on, the share that was not lost; NaN without such
     rows. Rows that resigned are left out: they would only confirm themselves."""
     rows = replay.rows

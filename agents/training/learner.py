@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import optax
 
 from agents.actions import ILLEGAL
-from agents.config import Config
+from agents.config import Config, LearnerOptions
 from agents.network.network import Network
 from agents.runtime import mesh
 from agents.training import proof_targets
@@ -123,7 +123,7 @@ def muon(momentum: float = 0.95) -> optax.GradientTransformation:
 MUON_SIDES = range(8, 1025)
 
 
-def make_optimiser(config: Config) -> optax.GradientTransformation:
+def make_optimiser(config: LearnerOptions) -> optax.GradientTransformation:
     """The optimiser after a clip of the gradient's norm, for a rate of 1; `learning_rate` then scales each update.
 
     With `muon`, AdamW handles scales, biases, the last layers of the heads and very large kernels.
@@ -146,7 +146,7 @@ def make_optimiser(config: Config) -> optax.GradientTransformation:
 LEAST_WARMUP = 10  # updates
 
 
-def learning_rate(config: Config, updates: Array, progress: Array) -> Array:
+def learning_rate(config: LearnerOptions, updates: Array, progress: Array) -> Array:
     """Linear warm-up by updates, then a cosine from the peak down to `final_lr_fraction` of it over the budget.
 
     `progress` in [0, 1] is the share of the budget used, in iterations or in minutes.
@@ -157,14 +157,14 @@ def learning_rate(config: Config, updates: Array, progress: Array) -> Array:
     return config.learning_rate * warm * (low + (1 - low) * 0.5 * (1 + jnp.cos(jnp.pi * jnp.clip(progress, 0, 1))))
 
 
-def ema_decay(config: Config, updates: Array) -> Array:
+def ema_decay(config: LearnerOptions, updates: Array) -> Array:
     """Share of the averaged weights that an update keeps. The first weights are forgotten quickly: after u updates the
     average spans at most a tenth of them."""
     kept = max(0.0, 1 - config.batch_size / max(config.ema_positions, 1))
     return jnp.minimum(kept, (1 + updates) / (10 + updates))
 
 
-def start_learning(net: Network, config: Config, key: Array) -> Learning:
+def start_learning(net: Network, config: LearnerOptions, key: Array) -> Learning:
     weights = net.init(key)
     # Copied because both trees are donated and must not alias.
     ema_weights = jax.tree.map(jnp.copy, weights)

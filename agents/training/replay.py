@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.config import Config
+from agents.config import Config, LearnerOptions
 from agents.training.selfplay import Row, value_targets
 from envs.game import Array, Game, Symmetry
 
@@ -151,7 +151,7 @@ class Turns:
         return jnp.stack([turn(symmetry, x) for symmetry in self.symmetries])[self.which, jnp.arange(len(x))]
 
 
-def learnt(game: Game, config: Config) -> tuple[Symmetry, ...]:
+def learnt(game: Game, config: LearnerOptions) -> tuple[Symmetry, ...]:
     """The symmetries through which rows are learned; at least the identity."""
     return game.symmetries if config.augment else game.symmetries[:1]
 

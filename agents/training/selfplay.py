@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.actions import at_slots, legal_slots, random_action, to_mover_frame
-from agents.config import Config
+from agents.config import Config, SelfplayOptions
 from agents.runtime import keys
 from agents.search.tree import SearchResult
 from envs.game import Array, Game
@@ -82,7 +82,7 @@ class Ended(NamedTuple):
     there: Array  # bool[], False in an empty place
 
 
-def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
+def new_games(game: Game, key: Array, count: int, config: SelfplayOptions) -> Lanes:
     """New games, each after 0 to `random_opening_plies` random moves, uniformly distributed; none of them finished. A
     share `played_out` of them never resigns."""
     start_key, plies_key, play_key, out_key = keys.split(key, 4)
@@ -100,7 +100,7 @@ def new_games(game: Game, key: Array, count: int, config: Config) -> Lanes:
     return start._replace(played_out=played_out, opening=start.plies.astype(jnp.int16))
 
 
-def empty_lanes(game: Game, states: Any, config: Config) -> Lanes:
+def empty_lanes(game: Game, states: Any, config: SelfplayOptions) -> Lanes:
     """Games in which no move has been made yet."""
     count = len(jax.tree.leaves(states)[0])
     plies, moves = jnp.zeros(count, jnp.int32), jnp.zeros((count, game.max_plies), jnp.int16)
@@ -119,7 +119,7 @@ def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
     )
 
 
-def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -> Lanes:
+def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: SelfplayOptions) -> Lanes:
     """Starts a new game in every lane that is `done`, bool[B], see `new_games`. With `restart_share` some begin where
     the network erred. Each such restart halves the recorded error, so that worse positions can replace it."""
     fresh = new_games(game, key, done.shape[0], config)
@@ -134,7 +134,7 @@ def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: Config) -
     return where_lanes(done, fresh, lanes)
 
 
-def start_lanes(game: Game, key: Array, config: Config) -> Lanes:
+def start_lanes(game: Game, key: Array, config: SelfplayOptions) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings first and all endings later."""
     count, from_start = config.num_envs, dataclasses.replace(config, random_opening_plies=0, restart_share=0.0)
     start_key, plies_key, play_key = jax.random.split(key, 3)

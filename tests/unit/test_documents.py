@@ -8,7 +8,8 @@ from documents import CASES, ROOT, where
 
 import envs
 import evaluate
-from agents.run.options import Training
+from agents.config import Config
+from agents.run.options import parse_options
 from agents.runtime import cli
 from agents.serve.options import Options
 
@@ -23,7 +24,7 @@ def test_commands_are_understood(path, words):
         if word.startswith(("models/", "tests/", "docs/")) and "MINE" not in word:
             assert (ROOT / word.split("@")[0]).exists()
     if program == "train.py":
-        cli.parse(Training, [word for word in arguments if word not in ("--help", "${options[@]}")], Training())
+        parse_options([word for word in arguments if word not in ("--help", "${options[@]}")], Config())
     elif program == "evaluate.py" and arguments:
         cli.parse(evaluate.Command, arguments)
     elif program == "play.py":
