@@ -23,11 +23,12 @@ from agents.network.network import Network, make_network
 from agents.run.resume import load_run, save
 from agents.runtime import mesh
 from agents.storage import checkpoint
-from agents.training import learner
+from agents.training import iteration, learner
 from agents.training.iteration import Run, make_play, run_specs, start_run
 from envs.game import Game
 
 COUNTS = (1, 2, 8)
+iteration.MAX_FALSE_RESIGN_RATE = 1.0  # with so few simulations resigning is often wrong
 COMMON = Config(
     num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1, replay_capacity=400,
     batch_size=32, warmup_positions=0, random_opening_plies=3, resign_threshold=-0.6, temperature_plies=6,

@@ -57,6 +57,6 @@ def test_the_python_of_the_readme_runs(monkeypatch):
     assert names["reached"].shape == (1024, 8, 9)
     assert names["torn"].shape == (1024, 8, 9)
     exec(depth, names)
-    after = names["analysis"].report(names["analyst"], names["trees"])["moves"]
-    assert after
-    assert all(envs.foq.mask(names["s"])[names["game"].parse_action(move["action"])] for move in after)
+    game, moves = names["network"].game, names["found"]["moves"]
+    assert moves
+    assert all(game.mask(game.init())[game.parse_action(move["action"])] for move in moves)

@@ -42,7 +42,7 @@ def folders(tmp_path_factory):
 
 def test_a_run_begins_with_the_network_of_another(folders):
     game, path = envs.make(SPEC), str(folders[1])
-    config = dataclasses.replace(models.about(folders[1])["config"], weights=path)
+    config = dataclasses.replace(models.about(folders[1])["config"], init_from=path)
     begin = lambda config: begin_with(make_network(game, config), config)
     learning = start_run(game, begin(config), config).learning
     for begun, shipped in zip(
@@ -67,7 +67,7 @@ def test_a_run_begins_with_the_network_of_another(folders):
 def test_a_run_begins_with_the_network_of_another_grown(folders):
     """Twice as wide and one block deeper it gives the same values and probabilities."""
     game, small = envs.make(SPEC), models.about(folders[1])["config"]
-    large = dataclasses.replace(small, weights=str(folders[1]), channels=16, blocks=2)
+    large = dataclasses.replace(small, init_from=str(folders[1]), channels=16, blocks=2)
     net = begin_with(make_network(game, large), large)
     grown = start_run(game, net, large).learning.ema_weights
     assert grown["params"]["ResidualBlock_1"]["Conv_0"]["kernel"].shape[2:] == (16, 16)
@@ -77,7 +77,7 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
 
 
 def test_a_run_begins_with_the_network_of_another_board(folders):
-    config = dataclasses.replace(models.about(folders[1])["config"], weights=str(folders[1]), env="foq:rows=6,cols=7")
+    config = dataclasses.replace(models.about(folders[1])["config"], init_from=str(folders[1]), env="foq:rows=6,cols=7")
     game = envs.make(config.env)
     larger = dataclasses.replace(config, channels=16)
     for wanted in (config, larger):
