@@ -1,4 +1,4 @@
-"""Where the games of matches begin: positions after random moves, all different, none of them decided already."""
+"""Openings of matches: positions after random moves, all different, none of them decided already."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Openings(NamedTuple):
 
     states: Any  # [M, ...]
     moves: Array  # int32[M, plies], the random moves that lead there, -1 once a game is over
-    code: Array  # uint32[M, 2], see `kind`
+    code: Array  # uint32[M, 2], see `canonical_hash`
     unfair: Array  # float32[M], see `unfairness`; PROVED or OVER; 0 where fairness does not matter
 
 
@@ -53,10 +53,10 @@ def sample_openings(game: Game, key: Array, count: int, plies: int) -> tuple[Any
     return states, moves.T
 
 
-def kind(game: Game, states: Any) -> Array:
-    """Codes uint32[B, 2] of positions, alike for those that players could hardly tell apart: by other moves, in a
-    mirror, or with other squares that nobody can come to. It is the least of two 32-bit hashes over all symmetries of
-    what the mover sees, without history; superko may thus tell apart what is one here, which costs an opening only.
+def canonical_hash(game: Game, states: Any) -> Array:
+    """Codes uint32[B, 2] of positions. Positions that play alike have the same code: transpositions, mirror images, and
+    positions that differ only in squares out of reach. The code is the least of two 32-bit hashes over all symmetries
+    of the mover's observation without history. Superko may distinguish positions of one code; that costs an opening.
     """
     if game.canonical is not None:
         states = jax.vmap(game.canonical)(states)
@@ -89,8 +89,8 @@ def unfairness(edges: Edges, players: int) -> Array:
 
 @functools.lru_cache(maxsize=4)  # compiled once for all matches of a ladder
 def make_decided(game: Game) -> Callable[[Any], Array]:
-    """`decided(position) -> bool[]`, whether a short search proves that who is to move wins, or loses; nothing is
-    proved where that would take long, see `proof_number.within_reach`."""
+    """`decided(position) -> bool[]`: whether a short search proves that the player to move wins or loses. Games whose
+    proofs take long are never decided, see `proof_number.within_reach`."""
     if not proof_number.within_reach(game):
         return lambda state: jnp.bool_(False)
     ask = proof_number.make_claim_prover(game, max(2 * proof_number.LANES, PROOF_MOVES // game.max_legal))
@@ -123,7 +123,7 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
     def sample(key):
         states, moves = sample_openings(game, key, 2 * count, plies)
         unfair = jnp.where(jax.vmap(game.over)(states), OVER, 0.0)
-        return Openings(states, moves, kind(game, states), unfair)
+        return Openings(states, moves, canonical_hash(game, states), unfair)
 
     @jax.jit
     def look(key, states, unfair):
@@ -185,11 +185,11 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
 
 
 def enough_plies(game: Game, pairs: int) -> int:
-    """The fewest random moves, two or more, after which twice as many openings hold `pairs` different ones, see `kind`;
-    at most `MOST_PLIES`, nor than a third of the longest game."""
+    """The fewest random moves, two or more, after which `2 * pairs` samples hold `pairs` different openings, see
+    `canonical_hash`. At most `MOST_PLIES`, and at most a third of the longest game."""
     most = max(2, min(MOST_PLIES, game.max_plies // 3))
     ply = jax.jit(lambda key, states: random_ply(game, key, states)[0])
-    codes = jax.jit(lambda states: kind(game, states))
+    codes = jax.jit(lambda states: canonical_hash(game, states))
     start_key, move_key = jax.random.split(jax.random.key(0))
     states = jax.vmap(game.init)(jax.random.split(start_key, 2 * pairs))
     for plies in range(1, most):

@@ -32,7 +32,7 @@ def test_positions_are_told_apart_as_they_are_in_play():
         for _ in range(moves):
             states = [move(s, action) for s in states for action in np.flatnonzero(mask(s))]
         stacked = jax.tree.map(lambda *x: jnp.stack(x), *states)
-        code = jax.jit(functools.partial(openings.kind, game))(stacked)
+        code = jax.jit(functools.partial(openings.canonical_hash, game))(stacked)
         assert (len(states), len(np.unique(openings.wide(code)))) == (ways, kinds)
 
 
@@ -45,7 +45,7 @@ def test_who_moved_first_where_does_not_matter_and_history_neither():
         for name in names.split():
             state = game.move(state, game.parse_action(name))
         states.append(state)
-    code = openings.wide(openings.kind(game, jax.tree.map(lambda *x: jnp.stack(x), *states)))
+    code = openings.wide(openings.canonical_hash(game, jax.tree.map(lambda *x: jnp.stack(x), *states)))
     assert code[0] == code[1] == code[2] != code[3]
 
 
