@@ -241,8 +241,8 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 SINGLE_BOARD = """## One queen on the full board (exact)
 
 {made}; {positions:,} positions, {minutes:.0f} minutes. The same is proved by
-`python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where who cannot
-move wins, {winner} wins:
+`python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where a player
+who cannot move wins, {winner} wins:
 
 | first moves that win | that lose | not found out |
 |---|---|---|

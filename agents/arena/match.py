@@ -293,7 +293,7 @@ def play_match(
         a: one player, see `players.make_player`.
         b: the other player; with more than two seats they have all the others.
         games: how many, a multiple of the number of seats: every opening is played from all of them.
-        opening_plies: random moves of an opening; by default as many as the match needs different openings.
+        opening_plies: random moves of an opening; by default enough for every opening of the match to differ.
         seed: of openings and players.
         fair: leave out openings that are decided already.
 

@@ -95,6 +95,7 @@ def test_resigning_loses(program):
     [
         ("sys.exit(3)", "ended at 'genmove [bw]' with exit code 3"),
         ("time.sleep(1000)", "no answer to 'genmove [bw]' within 2 s"),
+        ("os.close(1); time.sleep(1000)", "closed its output at 'genmove [bw]' but goes on"),
         (says("Z9"), "plays 'Z9' at move 3, which is not legal"),
         (says(""), "plays '' at move 3, which is not legal"),
         ("print('? I will not\\n', flush=True)", "answers 'genmove [bw]' with '. I will not'"),
