@@ -16,17 +16,17 @@ import envs
 from agents.arena import elo, host_match, match, tables
 from agents.arena.host_match import Anyone
 from agents.arena.match import opening_plies_of
-from agents.players import gtp_client, stateful
+from agents.players import gtp_client
 from agents.players.human import coloured, person
-from agents.players.players import Guest, Player, choose_game, make_player, proved
-
-HUMAN = "human"
+from agents.players.players import Guest, Player, choose_game, make_player
+from agents.players.spec import PERSON, PROGRAM, PlayerSpec, parse
+from agents.players.stateful import make_mover
 
 
 @dataclasses.dataclass(frozen=True)
 class Match:
     """A match between two players. Players: random, greedy (one move ahead), uct:N, minimax:D (two-player games), exact
-    (perfect play in small games), the folder of a run or model, or human (asked in the terminal). In Go, "gtp:COMMAND"
+    (perfect play in small games), the folder of a run or model, or person (asked in the terminal). In Go, "gtp:COMMAND"
     is another program. FOLDER@N searches with N simulations, FOLDER@0 is the network alone. FOLDER@2s and uct:2s search
     for two seconds a move. prove:N,PLAYER plays moves proven by a search of N positions, otherwise as PLAYER. In a game
     for more than two players A has one seat and B all others."""
@@ -84,16 +84,17 @@ class Gate:
 def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     """The result, and the verdict of the gate or of the sequential test, if any."""
     is_gate = isinstance(command, Gate)
-    names = (command.new, command.best) if is_gate else (command.a, command.b)
-    game = choose_game(command.env, *names)
-    a, b = (player(spec, game, command.num_simulations, command.seed) for spec in names)
+    specs = [parse(name) for name in ((command.new, command.best) if is_gate else (command.a, command.b))]
+    game = choose_game(command.env, *specs)
+    a, b = (contestant(spec, game, command.num_simulations, command.seed) for spec in specs)
     sprt = None if is_gate else command.sprt
     if sprt and sprt[0] >= sprt[1]:
         raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
     if game.num_players != 2 and sprt:
         raise ValueError(f"--sprt is for two players; {game.name} has {game.num_players}")
     stop = (lambda pairs: elo.decided(pairs, *sprt) is not None) if sprt else None
-    start, even = time.monotonic(), game.num_players if HUMAN in names else 400 // game.num_players * game.num_players
+    start = time.monotonic()
+    even = game.num_players if PERSON in (a.name, b.name) else 400 // game.num_players * game.num_players
     timeout = host_match.TIMEOUT if is_gate else command.timeout
     games = even if command.games is None else command.games
     plies = opening_plies_of(game, games, command.opening_plies)
@@ -117,19 +118,14 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     return result, verdict
 
 
-def player(spec: str, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
+def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
     """The player of a spec, see `Match`."""
-    if spec == HUMAN:
-        return Guest(HUMAN, person(game, Console(stderr=True, highlight=False)))
-    if spec.startswith(gtp_client.SPEC):
+    if spec.kind == PERSON:
+        return Guest(PERSON, person(game, Console(stderr=True, highlight=False)))
+    if spec.kind == PROGRAM:
         return gtp_client.program(spec)
-    max_positions, otherwise = proved(spec)
-    if (clock := stateful.clocked(otherwise)) is not None:
-        name, seconds = clock
-        if max_positions is None:
-            return Guest(spec, stateful.searcher(name, game, seconds, None, seed))
-        searcher = stateful.searcher(name, game, seconds / 2, None, seed)
-        return Guest(spec, stateful.proving(searcher, game, max_positions, seconds / 2))
+    if spec.seconds is not None:
+        return Guest(str(spec), make_mover(spec, game, num_simulations, spec.seconds, seed))
     return make_player(spec, game, num_simulations)
 
 
@@ -141,7 +137,7 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
         return play_in_lockstep(game, a, b, bar, words, **options)
     if not timeout > 0:
         raise ValueError(f"--timeout must be more than 0, not {timeout}")
-    if HUMAN in (a.name, b.name):
+    if PERSON in (a.name, b.name):
         console.print(words, highlight=False)
         results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
 

@@ -21,9 +21,9 @@ import envs
 from agents.arena import elo, solved_positions, tables
 from agents.arena import match as arena
 from agents.arena.match import opening_plies_of
-from agents.players.players import Player, choose_game, game_of, inner, make_player, simulations_of, usual_baselines
-from agents.storage import checkpoint
-from agents.storage import weights as models
+from agents.players.players import Player, choose_game, make_player, simulations_of, usual_baselines
+from agents.players.spec import NETWORK, parse
+from agents.storage import checkpoint, weights
 from envs import saved
 
 FILE = "matches.jsonl"
@@ -46,11 +46,12 @@ def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
 
 def identity(spec: str, player: Player) -> str:
     """The player's name, with the path of its network replaced by a digest of the file."""
-    folder = models.locate(Path(inner(spec).partition("@")[0]))
-    if not folder.exists():
+    known = parse(spec)
+    if known.kind != NETWORK:
         return player.name
+    folder = weights.locate(Path(known.path))
     before, _, after = player.name.rpartition(str(folder))
-    return before + models.digest(models.find(folder)) + after
+    return before + weights.digest(weights.find(folder)) + after
 
 
 def seed_of(seed: int, a: str, b: str) -> int:
@@ -200,7 +201,8 @@ def kept(player: Player, positions: solved_positions.Solved) -> tuple[float, lis
 
 def games_of(spec: str) -> dict[str, float]:
     """Self-play games and training minutes of a network; empty for other players."""
-    if game_of(spec) is None:
+    known = parse(spec)
+    if known.kind != NETWORK:
         return {}
-    about = models.about(models.find(Path(spec)))
+    about = weights.about(weights.find(Path(known.path)))
     return {"games": about["total_games"], "minutes": round(about["minutes"], 2)}

@@ -17,9 +17,10 @@ from rich.console import Console
 import envs
 from agents.arena import solved_positions, tables
 from agents.network.inference import make_evaluate
-from agents.players.players import Player, choose_game, config_of, for_play, game_of, inner, make_player, simulations_of
+from agents.players.players import Player, choose_game, config_of, for_play, make_player, simulations_of
+from agents.players.spec import NETWORK, parse
 from agents.solvers import proof_number, retrograde
-from agents.storage import weights as models
+from agents.storage.weights import load_network
 from envs import saved
 
 
@@ -71,7 +72,7 @@ def run_solved(command: Solved) -> None:
         raise ValueError(f"--num_simulations must not be negative, not {command.num_simulations}")
     positions, start = solved_positions.read(command.file, game), time.monotonic()
     found, players = {}, looks(command, game)
-    if inner(command.player) == "exact":
+    if parse(command.player).kind == "exact":
         unknown = int((np.asarray(retrograde.find(players["player"].weights, positions.states)) < 0).sum())
         if unknown:
             many = f"{unknown} position{'s' if unknown > 1 else ''}"
@@ -97,20 +98,20 @@ def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
     """The player first; for a network that searches also the network alone and, if it proves, its search without
     proofs."""
     n = command.num_simulations
-    players = {"player": make_player(command.player, game, n)}
-    network = inner(command.player)
-    if game_of(network) is not None and simulations_of(network, n):
-        players["alone"] = make_player(network.partition("@")[0], game, 0)
+    spec = parse(command.player)
+    players, network = {"player": make_player(spec, game, n)}, spec.base
+    if spec.kind == NETWORK and simulations_of(network, n):
+        players["alone"] = make_player(dataclasses.replace(network, number=0), game)
         if for_play(config_of(network), game, n).proofs:
             players["without_proofs"] = make_player(network, game, n, proofs=False)
     return players
 
 
-def opinion(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
+def load_evaluation(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
     """Evaluation function and weights of a network; (None, None) without one."""
     if folder is None:
         return None, None
-    trained = models.load_network(folder, game)
+    trained = load_network(folder, game)
     return make_evaluate(game, trained.net), trained.weights
 
 
@@ -122,7 +123,7 @@ def run_prove(command: Prove) -> None:
     if command.position:
         start, played = saved.from_file(game, command.position.read_text(encoding="utf-8"))
     state = saved.replay(game, start, [*played, *command.moves.split()])[0][-1]
-    solve = proof_number.make_solver(game, command.positions, *opinion(command.network, game))
+    solve = proof_number.make_solver(game, command.positions, *load_evaluation(command.network, game))
     stop = threading.Event()
     usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
     try:

@@ -13,9 +13,9 @@ import signal
 import subprocess
 import threading
 
+from agents.players.spec import PlayerSpec
 from envs.game import Game
 
-SPEC = "gtp:"
 GAMES_FOLDER = "/usr/games"  # Debian installs gnugo here, which is often not on PATH
 
 
@@ -27,20 +27,20 @@ class Program:
     command: tuple[str, ...]
 
 
-def program(spec: str) -> Program:
-    """The program of a spec `gtp:COMMAND`; the command is split as in a shell.
+def program(spec: PlayerSpec) -> Program:
+    """The program of a spec; its command line is split as in a shell.
 
     Raises:
         ValueError: the command is malformed, or there is no such program.
     """
     try:
-        words = shlex.split(spec.removeprefix(SPEC))
+        words = shlex.split(spec.path)
     except ValueError as error:
         raise ValueError(f"player '{spec}': {error}") from None
     path = shutil.which(words[0]) or shutil.which(words[0], path=GAMES_FOLDER) if words else None
     if path is None:
         raise ValueError(f"player '{spec}': there is no program '{words[0] if words else ''}' to start")
-    return Program(spec, (path, *words[1:]))
+    return Program(str(spec), (path, *words[1:]))
 
 
 def greeting(game: Game) -> tuple[str, ...]:

@@ -15,12 +15,13 @@ from agents.actions import legal_slots, random_action
 from agents.config import Config, SearchOptions
 from agents.network.inference import make_evaluate
 from agents.network.network import make_network
+from agents.players.spec import NAMES, NETWORK, PERSON, PROGRAM, REGISTRY, UCT, PlayerSpec, parse, register_player
 from agents.search.greedy import value_greedy
 from agents.search.policies import make_search
 from agents.search.tree import ROOT
 from agents.search.uct import uct_tree_policy
 from agents.solvers import proof_number, retrograde
-from agents.storage import weights as models
+from agents.storage import weights as weights_lib
 from envs.game import Array, Game
 
 # Scale of the noise that breaks ties at random: far below any difference that matters.
@@ -29,12 +30,6 @@ LOT = 1e-6
 MOST_LEAVES = 2_000_000
 BASELINES = ("random", "minimax:2", "uct:100")
 NO_MOVE = -2.0  # worth less than any move
-
-NAMES = (
-    "random, greedy, uct:N, minimax:D, exact (for small games), the folder of a run or model (FOLDER@N: N "
-    "simulations, 0 the network alone), or prove:N,PLAYER (a move proved among N positions, else PLAYER's)"
-)
-
 
 SearchT = TypeVar("SearchT", bound=SearchOptions)
 
@@ -65,94 +60,71 @@ class Guest:
     move: Mover
 
 
-def make_player(spec: str, game: Game, num_simulations: int = 32, proofs: bool = True) -> Player:
-    """The player of a spec, see `NAMES`. `num_simulations` is for a network without @N, `proofs` for one that searches.
+def make_player(spec: str | PlayerSpec, game: Game, num_simulations: int = 32, proofs: bool = True) -> Player:
+    """The player of a spec, see `spec.NAMES`, for batches of positions.
+
+    Args:
+        spec: the player.
+        game: the game.
+        num_simulations: simulations of a network without @N.
+        proofs: whether a network that searches also uses proven results.
 
     Raises:
-        ValueError: unknown player, or a network of another game.
+        ValueError: unknown player, a network of another game, or a player of one game at a time.
     """
-    max_positions, otherwise = proved(spec)
-    if max_positions is not None:
-        return proving_player(make_player(otherwise, game, num_simulations, proofs), game, max_positions)
-    kind, _, number = spec.partition(":")
-    if spec == "random":
-        return random_player(game)
-    if spec == "exact":
-        return exact_player(game)
-    if spec == "greedy":
-        return dataclasses.replace(minimax_player(game, 1), name=spec)
-    if kind in ("uct", "minimax"):
-        if not number.isdigit() or int(number) < 1:
-            raise ValueError(
-                f"player '{spec}': want a whole number from 1, as in {kind}:{'100' if kind == 'uct' else '2'}"
-            )
-        if kind == "minimax" and game.num_players != 2:
-            raise ValueError(f"{spec} is for two players; {game.name} has {game.num_players}")
-        return uct_player(game, int(number)) if kind == "uct" else minimax_player(game, int(number))
-    path, at, simulations = spec.partition("@")
-    if at and not simulations.isdigit():
-        raise ValueError(f"player '{spec}': want a number of simulations after @, as in {path}@64")
-    if kind == "gtp":
-        raise ValueError(f"player '{spec}': programs that speak GTP play matches only")
-    if not models.locate(Path(path)).exists():
+    spec = parse(spec)
+    if spec.proof_positions is not None:
+        return proving_player(make_player(spec.base, game, num_simulations, proofs), game, spec.proof_positions)
+    if spec.kind in (PERSON, PROGRAM) or spec.seconds is not None:
+        raise ValueError(f"player '{spec}': people, other programs and searches by time play matches only")
+    if spec.kind != NETWORK:
+        return REGISTRY[spec.kind].make(game, spec.number)
+    return network_player(spec, game, simulations_of(spec, num_simulations), proofs)
+
+
+def config_of(spec: str | PlayerSpec) -> Config:
+    """Options that the network of a spec was trained with.
+
+    Raises:
+        ValueError: there is no such folder.
+        CheckpointError: it holds no network.
+    """
+    spec = parse(spec)
+    if spec.kind != NETWORK or not weights_lib.locate(Path(spec.path)).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
-    if not at:
-        num_simulations = usual_simulations(models.about(models.find(Path(path)))["config"], num_simulations)
-    return network_player(Path(path), game, int(simulations) if at else num_simulations, proofs)
+    return weights_lib.about(weights_lib.find(Path(spec.path)))["config"]
 
 
-def usual_simulations(config: Config, num_simulations: int) -> int:
-    """`num_simulations`, or 0 for a network that learned no policy to guide a search."""
-    return 0 if config.recipe == "value_generations" else num_simulations
+def game_of(spec: str | PlayerSpec) -> str | None:
+    """Name of the game that a network was trained on; None for players of any game. Raises as `config_of`."""
+    spec = parse(spec)
+    return config_of(spec).env if spec.kind == NETWORK else None
 
 
-def game_of(spec: str) -> str | None:
-    """Spec of the game that a network was trained on; None for players of any game."""
-    path = models.locate(Path(inner(spec).partition("@")[0]))
-    return models.about(models.find(path))["config"].env if path.exists() else None
-
-
-def inner(spec: str) -> str:
-    """PLAYER of prove:N,PLAYER; any other spec unchanged."""
-    return proved(spec)[1]
-
-
-def proved(spec: str) -> tuple[int | None, str]:
-    """N and PLAYER of prove:N,PLAYER; None and the spec itself for all others.
-
-    Raises:
-        ValueError: N is not a number, or PLAYER is missing.
-    """
-    if not spec.startswith("prove:"):
-        return None, spec
-    number, comma, otherwise = spec.removeprefix("prove:").partition(",")
-    if not number.isdigit() or not comma:
-        raise ValueError(f"player '{spec}': want positions and a player, as in prove:100000,uct:100")
-    return int(number), otherwise
+def simulations_of(spec: str | PlayerSpec, usual: int) -> int:
+    """Simulations of a network: its own number, else `usual`, or 0 if it learned no policy to guide a search."""
+    spec = parse(spec)
+    if spec.number is not None:
+        return spec.number
+    return 0 if config_of(spec).recipe == "value_generations" else usual
 
 
 def usual_baselines(game: Game) -> tuple[str, ...]:
     return tuple(name for name in BASELINES if game.num_players == 2 or not name.startswith("minimax:"))
 
 
-def choose_game(env: str | None, *players: str) -> Game:
-    """The game of all players: `env`, by default that of the networks, or foq."""
-    known = {spec: game for spec in players if (game := game_of(spec)) is not None}
+def choose_game(env: str | None, *players: str | PlayerSpec) -> Game:
+    """The game of all players: `env`, by default that of the networks, or foq.
+
+    Raises:
+        ValueError: unknown game or player, or a network of another game.
+    """
+    known = {str(spec): game for spec in players if (game := game_of(spec)) is not None}
     name = envs.make(env or next(iter(known.values()), "foq")).name
     for spec, game in known.items():
         if game != name:
-            raise ValueError(f"{spec} is a network for {game}, not for {name}")
+            raise ValueError(f"expected a network for {name}, got one for {game} in {spec}")
     return envs.make(name)
-
-
-def config_of(network: str) -> Config:
-    return models.about(models.find(Path(network.partition("@")[0])))["config"]
-
-
-def simulations_of(network: str, usual: int) -> int:
-    """Simulations of a network given as FOLDER or FOLDER@N."""
-    _, at, simulations = network.partition("@")
-    return int(simulations) if at else usual_simulations(config_of(network), usual)
 
 
 def random_player(game: Game) -> Player:
@@ -190,10 +162,10 @@ def proving_player(player: Player, game: Game, max_positions: int) -> Player:
     return Player(f"prove:{max_positions},{player.name}", act, player.weights)
 
 
-def network_player(path: Path, game: Game, num_simulations: int, proofs: bool = True) -> Player:
+def network_player(spec: PlayerSpec, game: Game, num_simulations: int, proofs: bool = True) -> Player:
     """A saved network with its own kind of search, no noise, and its root evaluated under all symmetries. With 0
     simulations it plays its most probable move, or after value generations the move to the best value."""
-    trained = models.load_network(path, game)
+    trained = weights_lib.load_network(spec.path, game)
     act = make_act(game, trained.config, num_simulations, proofs)
     return Player(f"{trained.path}@{num_simulations}", act, trained.weights)
 
@@ -247,9 +219,10 @@ def minimax_player(game: Game, depth: int) -> Player:
     Raises:
         ValueError: there are too many leaves.
     """
-    if game.max_legal**depth > MOST_LEAVES:
-        most = max(d for d in range(1, depth) if game.max_legal**d <= MOST_LEAVES)
-        raise ValueError(f"minimax:{depth} is out of reach for {game.name}; the deepest is minimax:{most}")
+    deepest = next(d for d in range(depth + 1) if d == depth or game.max_legal ** (d + 1) > MOST_LEAVES)
+    if deepest < depth:
+        possible = f"the deepest is minimax:{deepest}" if deepest else f"it has up to {game.max_legal} legal moves"
+        raise ValueError(f"minimax:{depth} is out of reach for {game.name}; {possible}")
     leaf = game.evaluate or (lambda s: game.rewards(s)[game.player(s)])
 
     def after(s, action, value_of):
@@ -297,3 +270,26 @@ def minimax_player(game: Game, depth: int) -> Player:
         return jnp.maximum(jnp.take_along_axis(slots, chosen[:, None], axis=-1)[:, 0], 0)
 
     return Player(f"minimax:{depth}", act)
+
+
+def _greedy(game: Game, _: int | None) -> Player:
+    return dataclasses.replace(minimax_player(game, 1), name="greedy")
+
+
+def _minimax(game: Game, depth: int | None) -> Player:
+    assert depth is not None  # the parser demands it
+    if game.num_players != 2:
+        raise ValueError(f"minimax:{depth} is for two players; {game.name} has {game.num_players}")
+    return minimax_player(game, depth)
+
+
+def _uct(game: Game, num_simulations: int | None) -> Player:
+    assert num_simulations is not None
+    return uct_player(game, num_simulations)
+
+
+register_player("random", lambda game, _: random_player(game))
+register_player("greedy", _greedy)
+register_player("exact", lambda game, _: exact_player(game))
+register_player("minimax", _minimax, example=2)
+register_player(UCT, _uct, example=100)

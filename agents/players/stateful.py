@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,13 +14,14 @@ from jax.sharding import NamedSharding, PartitionSpec
 from agents.actions import ILLEGAL
 from agents.players import analysis
 from agents.players.analysis import Analyst
-from agents.players.players import Mover, for_play, game_of, make_player, proved
+from agents.players.players import Mover, for_play, make_player, simulations_of
+from agents.players.spec import NETWORK, PlayerSpec, parse
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.tree import Tree
 from agents.search.uct import uct_tree_policy
 from agents.solvers import proof_number
-from agents.storage import weights as models
+from agents.storage.weights import load_network
 from envs.game import Game
 
 ROOM = 2**14  # nodes of a tree
@@ -34,15 +34,15 @@ def even_step(simulations: int | None, most: int) -> int:
     return most if simulations is None else simulations // -(-simulations // most)
 
 
-def network_analyst(spec: str, game: Game, trees: int, step: int) -> tuple[Analyst, Any]:
-    """The match search of a network in `trees` trees, and its weights; `spec` is the folder of a run or model.
+def network_analyst(folder: str, game: Game, trees: int, step: int) -> tuple[Analyst, Any]:
+    """The match search of a network in `trees` trees, and its weights; `folder` is that of a run or model.
 
     Raises:
         ValueError: a network of another game.
     """
-    trained = models.load_network(spec)
+    trained = load_network(folder)
     if not same_but_komi(trained.config.env, game.name):
-        raise ValueError(f"expected a network for {game.name}, got one for {trained.config.env} in {spec}")
+        raise ValueError(f"expected a network for {game.name}, got one for {trained.config.env} in {folder}")
     config = for_play(dataclasses.replace(trained.config, search_loop="native"), game, step)
     devices = mesh.make_mesh(trees, trees)
     weights = jax.device_put(trained.weights, NamedSharding(devices, PartitionSpec()))
@@ -67,15 +67,15 @@ def uct_analyst(game: Game, trees: int, step: int) -> Analyst:
 class TreePlayer:
     """Searches the current position of one game, which `place` sets."""
 
-    def __init__(self, spec: str, game: Game, simulations: int | None, seed: int = 0, trees: int = 1):
-        """`spec` is the folder of a network, or `uct` for a search without one. `simulations` is the budget of a move
-        if simulations limit it. The trees grow at the same time, on as many devices as divide their number."""
-        self.game, self.network = game, game_of(spec) is not None
-        self.name = "/".join(Path(spec).parts[-2:])
+    def __init__(self, spec: PlayerSpec, game: Game, seed: int = 0, trees: int = 1):
+        """`spec` is a network or UCT; its number is the budget of a move, if simulations limit it. The trees grow at
+        the same time, on as many devices as divide their number."""
+        self.game, self.network = game, spec.kind == NETWORK
+        self.name = dataclasses.replace(spec, number=None).short_name
         self.analyst, self.weights = (
-            network_analyst(spec, game, trees, even_step(simulations, STEP))
+            network_analyst(spec.path, game, trees, even_step(spec.number, STEP))
             if self.network
-            else (uct_analyst(game, trees, even_step(simulations, UCT_STEP)), {})
+            else (uct_analyst(game, trees, even_step(spec.number, UCT_STEP)), {})
         )
         self._key, self._count = jax.random.key(seed), 0
         self._start: Any = None
@@ -150,32 +150,17 @@ def words(value: float, proven: str | None, players: int = 2) -> str:
     return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f} %"}[proven]
 
 
-def searcher(
-    spec: str, game: Game, seconds: float | None, simulations: int | None, seed: int = 0, trees: int = 1
-) -> Mover:
-    """A mover that searches each move for `seconds` or `simulations`; `spec` and `trees` as in `TreePlayer`."""
-    mind = TreePlayer(spec, game, simulations, seed, trees)
+def searcher(spec: PlayerSpec, game: Game, seconds: float, seed: int = 0, trees: int = 1) -> Mover:
+    """A mover that searches each move for `seconds` or for the number of its spec; `spec` and `trees` as in
+    `TreePlayer`."""
+    player = TreePlayer(spec, game, seed, trees)
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
-        mind.place(start, actions, state)
-        mind.think(seconds, simulations)
-        return mind.best()[0]
+        player.place(start, actions, state)
+        player.think(seconds, spec.number)
+        return player.best()[0]
 
     return move
-
-
-def clocked(spec: str) -> tuple[str, float] | None:
-    """Player and seconds a move of FOLDER@2s or uct:0.5s; None for all other specs.
-
-    Raises:
-        ValueError: the time is 0.
-    """
-    found = re.fullmatch(r"(uct(?=:)|.+(?=@))[:@](\d+(?:\.\d+)?)s", spec)
-    if found is None:
-        return None
-    if float(found[2]) == 0:
-        raise ValueError(f"player '{spec}': want more than 0 seconds, as in {spec[: found.start(2)]}2s")
-    return found[1], float(found[2])
 
 
 def proving(mover: Mover, game: Game, max_positions: int, seconds: float) -> Mover:
@@ -194,22 +179,34 @@ def proving(mover: Mover, game: Game, max_positions: int, seconds: float) -> Mov
     return move
 
 
-def make_mover(spec: str, game: Game, num_simulations: int, seconds: float, seed: int = 0, trees: int = 1) -> Mover:
-    """A player of one game at a time, with the specs of `players.make_player`. Players that search keep their trees. A
-    player that proves first spends up to half of the time on the proof.
+def make_mover(
+    spec: str | PlayerSpec, game: Game, num_simulations: int, seconds: float, seed: int = 0, trees: int = 1
+) -> Mover:
+    """A player of one game at a time. Players that search keep their trees. A player that proves first spends up to
+    half of the time on the proof.
+
+    Args:
+        spec: the player.
+        game: the game.
+        num_simulations: simulations of a network without @N.
+        seconds: maximum time of a move; a spec with a time of its own searches for that time instead.
+        seed: of all randomness.
+        trees: trees that search at the same time.
 
     Raises:
         ValueError: unknown player, or a network of another game.
     """
-    max_positions, otherwise = proved(spec)
-    if max_positions is not None:
-        mover = make_mover(otherwise, game, num_simulations, seconds / 2, seed, trees)
-        return proving(mover, game, max_positions, seconds / 2)
-    path, _, limit = spec.partition(":" if spec.startswith("uct:") else "@")
-    simulations = int(limit) if limit.isdigit() else num_simulations
-    player = make_player(spec, game, num_simulations)  # refuses unknown specs
-    if simulations and (path == "uct" or game_of(spec) is not None):
-        return searcher(path, game, seconds, simulations, seed, trees)
+    spec = parse(spec)
+    by_time, seconds = spec.seconds is not None, spec.seconds or seconds
+    if spec.proof_positions is not None:
+        half = dataclasses.replace(spec.base, seconds=seconds / 2 if by_time else None)
+        mover = make_mover(half, game, num_simulations, seconds / 2, seed, trees)
+        return proving(mover, game, spec.proof_positions, seconds / 2)
+    if spec.kind == NETWORK and not by_time:
+        spec = dataclasses.replace(spec, number=simulations_of(spec, num_simulations))
+    if spec.searches:
+        return searcher(spec, game, seconds, seed, trees)
+    player = make_player(spec, game)
     act = jax.jit(lambda w, key, s, plies: player.act(w, key, jax.tree.map(lambda x: x[None], s), plies)[0])
 
     def at_once(start: Any, actions: Sequence[int], state: Any) -> int:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import ipaddress
 import math
-import re
 from typing import Literal
 
+from agents.players.spec import parse
 from agents.storage import weights as models
 from envs.game import Game
 
@@ -54,8 +54,7 @@ class Options:
             raise ValueError(
                 f"--num_simulations must be at most {MOST_SIMULATIONS} on the page, not {self.num_simulations}"
             )
-        own = re.search(r"(?:(?:^|,)uct:|@)(\d+)$", self.opponent)
-        if self.ui == "web" and own and int(own[1]) > MOST_SIMULATIONS:
+        if self.ui == "web" and self.opponent and (parse(self.opponent).number or 0) > MOST_SIMULATIONS:
             raise ValueError(f"--opponent={self.opponent}: on the page want at most {MOST_SIMULATIONS} simulations")
         if not (math.isfinite(self.seconds) and self.seconds > 0):
             raise ValueError(f"--seconds must be more than 0, not {self.seconds}")

@@ -18,15 +18,14 @@ from rich.text import Text
 
 import envs
 from agents.players.human import coloured
-from agents.players.players import Mover, game_of, inner
+from agents.players.players import Mover
+from agents.players.spec import NETWORK, PERSON, UCT, PlayerSpec, parse
 from agents.players.stateful import TreePlayer, make_mover, words
 from agents.serve import options as settings
 from agents.serve.options import Options
-from agents.storage import weights as models
+from agents.storage import weights
 from envs import saved
 from envs.game import Game, first_player, seats
-
-PEOPLE = "person"
 
 
 class TerminalGame:
@@ -34,12 +33,12 @@ class TerminalGame:
 
     def __init__(self, options: Options, game: Game, console: Console):
         self.options, self.game, self.console = options, game, console
-        self.spec = settings.opponent(options, game)
-        self.name = "/".join(Path(self.spec).parts[-2:])
+        self.spec = parse(settings.opponent(options, game))
+        self.name = self.spec.short_name
         if not 0 <= options.seat <= game.num_players:
             raise ValueError(f"--seat must be from 1 to {game.num_players}, or 0 to look on, not {options.seat}")
         self.mover: Mover | None = None
-        if self.spec != PEOPLE:
+        if self.spec.kind != PERSON:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
         self.mind: TreePlayer | None = None  # made for the first hint or evaluation
         self.mask, self.move = saved.compiled(game)
@@ -106,11 +105,10 @@ class TerminalGame:
         if not self.legal.size:
             raise ValueError("the game is over")
         if self.mind is None:
-            own = inner(self.spec).partition("@")[0]
-            spec = own if game_of(own) is not None else models.shipped(self.game)
-            self.mind = TreePlayer(
-                spec or "uct", self.game, self.options.num_simulations, seed=1, trees=self.options.trees
-            )
+            folder = self.spec.path if self.spec.kind == NETWORK else weights.shipped(self.game)
+            spec = PlayerSpec(NETWORK, folder) if folder else PlayerSpec(UCT)
+            spec = dataclasses.replace(spec, number=self.options.num_simulations)
+            self.mind = TreePlayer(spec, self.game, seed=1, trees=self.options.trees)
         self.mind.place(self.states[0], self.actions, self.state)
         with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
             self.mind.think(self.options.seconds, self.options.num_simulations)

@@ -109,13 +109,13 @@ def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
 
 def test_each_board_is_played_with_the_network_that_comes_along_for_it():
     engine = Engine(Options(env="go:size=6", ui="gtp"), envs.make("go:size=6"))
-    assert engine.plays_with == "uct"
+    assert engine.plays_with.kind == "uct"
     ask(engine, "boardsize 5")
     ask(engine, "komi 24.5")
-    assert engine.plays_with.endswith("go_5x5")
+    assert engine.plays_with.path.endswith("go_5x5")
     ask(engine, "boardsize 6")
-    assert engine.plays_with == "uct"
+    assert engine.plays_with.kind == "uct"
     stubborn = Engine(Options(env="go:size=6", ui="gtp", opponent="uct:50"), envs.make("go:size=6"))
     ask(stubborn, "boardsize 5")
     ask(stubborn, "komi 24.5")
-    assert stubborn.plays_with == "uct"
+    assert str(stubborn.plays_with) == "uct:50"

@@ -22,10 +22,10 @@ def evaluate(*arguments, text=""):
 def test_somebody_at_the_terminal_plays_a_match():
     """Who names cells in turn until one is free; what is no free cell is asked for again."""
     cells = "".join(f"{column}{row}\n" for column in "abc" for row in "123")
-    done = evaluate("human", "random", "--env=tictactoe", "--json", text=f"nonsense\n{100 * cells}")
+    done = evaluate("person", "random", "--env=tictactoe", "--json", text=f"nonsense\n{100 * cells}")
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
-    assert (result["a"], result["games"]) == ("human", 2)
+    assert (result["a"], result["games"]) == ("person", 2)
     assert "nonsense" in done.stderr
     assert "game 2 of 2: " in done.stderr
     assert done.stderr.split("game 1 of 2: ")[0].splitlines()[-2:][0].split() == [
@@ -33,7 +33,7 @@ def test_somebody_at_the_terminal_plays_a_match():
         "b",
         "c",
     ]  # below the final board
-    done = evaluate("human", "random", "--env=tictactoe", text="a1\n")
+    done = evaluate("person", "random", "--env=tictactoe", text="a1\n")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1].endswith("the input ended before the match did")
     assert "Traceback" not in done.stderr
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_a_match_without_a_traceback():
     # Programs begun in the background by a shell, as this may be, ignore the signal, and so do theirs.
     heed = "import runpy, signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
     start = f"{heed}; runpy.run_path('evaluate.py', run_name='__main__')"
-    command = [sys.executable, "-c", start, "match", "human", "random", "--env=tictactoe"]
+    command = [sys.executable, "-c", start, "match", "person", "random", "--env=tictactoe"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, cwd=ROOT, text=True, **pipes)
     said = ""
@@ -69,7 +69,7 @@ def test_a_search_by_the_clock_plays_a_match():
     assert json.loads(done.stdout)["score"] == 0.5  # both keep every value
     done = evaluate("models/tictactoe@0s", "random")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "want more than 0 seconds" in done.stderr
+    assert "expected more than 0 seconds" in done.stderr
 
 
 def test_gnu_go_beats_a_random_player_as_the_command_says():

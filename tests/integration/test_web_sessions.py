@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from web_client import ask, begin, rested, served
 
 import envs
+from agents.players.spec import PlayerSpec, parse
 from agents.serve.options import Options
 from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
@@ -96,7 +97,7 @@ def test_who_proves_first_wins_what_is_won(thinker, otherwise):
 def test_a_search_for_proofs_ends_when_asked_to(thinker):
     """From the start of 8 x 9 nothing is proved in a minute; the search ends as soon as nobody wants its answer."""
     game, ended = envs.make("foq"), threading.Event()
-    job = Job(game, "prove:1000000,random", game.init(), 0, 0, 60.0, lambda _: ended.set())
+    job = Job(game, parse("prove:1000000,random"), game.init(), 0, 0, 60.0, lambda _: ended.set())
     thinker.submit(job)
     while not job.begun:
         time.sleep(0.02)
@@ -167,8 +168,8 @@ def test_fifty_sessions_at_once_lose_no_move_and_mix_none_up(client):
 def test_fifty_searches_take_the_time_of_two_batches():
     """32 lanes think side by side, the other 18 after them: two times 96 simulations in steps of 32."""
     game, left = envs.make("tictactoe"), queue.SimpleQueue()
-    group = thinker_file.Group(thinker_file.make_engine(game, "models/tictactoe", 32))
-    jobs = [Job(game, "models/tictactoe", game.init(), 0, 96, 60.0, left.put) for _ in range(50)]
+    group = thinker_file.Group(thinker_file.make_engine(game, parse("models/tictactoe"), 32))
+    jobs = [Job(game, parse("models/tictactoe"), game.init(), 0, 96, 60.0, left.put) for _ in range(50)]
     group.waiting += jobs
     while not all(job.dropped for job in jobs):
         group.advance(jax.random.key(0))
@@ -181,7 +182,7 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
     game, left = envs.make("connect_four"), queue.SimpleQueue()
     clock, compiling = [0.0], threading.Event()
     monkeypatch.setattr(thinker_file, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    engine = thinker_file.make_engine(game, "uct", 10)
+    engine = thinker_file.make_engine(game, PlayerSpec("uct"), 10)
 
     def run_simulations(weights, key, tree, plies):
         if len(tree.size) > 1 and not compiling.is_set():
@@ -191,7 +192,7 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
         return engine.run_simulations(weights, key, tree, plies)
 
     group = thinker_file.Group(dataclasses.replace(engine, run_simulations=run_simulations))
-    first, second = (Job(game, "uct", game.init(), 0, 100, 5.0, left.put) for _ in range(2))
+    first, second = (Job(game, PlayerSpec("uct"), game.init(), 0, 100, 5.0, left.put) for _ in range(2))
     group.waiting.append(first)
     group.advance(jax.random.key(0))
     group.waiting.append(second)
@@ -208,12 +209,12 @@ def test_a_search_finds_the_same_alone_and_among_others(thinker):
     for action in (4, 0, 8):
         states.append(game.step(states[-1], action))
     left = threading.Semaphore(0)
-    make = lambda s: Job(game, "models/tictactoe", s, 0, 96, 60.0, lambda job: left.release())
+    make = lambda s: Job(game, parse("models/tictactoe"), s, 0, 96, 60.0, lambda job: left.release())
     alone = thinker.submit(make(states[1]))
     assert left.acquire(timeout=120)
     steps = thinker.steps
     held = lambda job: left.release() or ended.wait(60)  # while the others gather
-    thinker.submit(Job(game, "models/tictactoe", states[0], 0, 32, 60.0, held))
+    thinker.submit(Job(game, parse("models/tictactoe"), states[0], 0, 32, 60.0, held))
     assert left.acquire(timeout=120)
     together = [thinker.submit(make(s)) for s in states]
     ended.set()
@@ -232,7 +233,7 @@ def test_what_is_compiled_for_one_player_keeps_nobody_else_waiting(monkeypatch):
     slow = lambda *which: compiled.wait(100) and made(*which)
     monkeypatch.setattr(thinker_file, "make_engine", slow)
     thinker, game, left = Thinker(), envs.make("tictactoe"), queue.SimpleQueue()
-    ask = lambda player: thinker.submit(Job(game, player, game.init(), 0, 8, 60.0, left.put))
+    ask = lambda player: thinker.submit(Job(game, PlayerSpec(player), game.init(), 0, 8, 60.0, left.put))
     searched = ask("uct")
     quick = ask("random")
     assert left.get(timeout=60) is quick

@@ -29,7 +29,7 @@ def small(words: list[str]) -> list[str]:
 
 def to_run() -> list[list[str]]:
     """Once each. People, and pages for browsers, have tests of their own; benchmarks are not for small machines."""
-    different = {tuple(words) for path, words in CASES if path in GUIDES and "human" not in words}
+    different = {tuple(words) for path, words in CASES if path in GUIDES and "person" not in words}
     pages = lambda words: words[0] == "play.py" and not any(word.startswith("--ui=") for word in words)
     return [list(words) for words in sorted(different) if not pages(words) and not words[0].startswith("benchmarks/")]
 

@@ -214,7 +214,7 @@ def test_elo_by_hand():
     ("spec", "words"),
     [
         ("uct:x", "whole number"), ("minimax:0", "whole number"), ("minimax:99", "deepest is minimax:"),
-        ("alice", "random, greedy, uct:N"), ("alice@x", "number of simulations"),
+        ("alice", "random, greedy, uct:N"), ("alice@x", "whole number from 0"),
     ],
 )  # fmt: skip
 def test_unknown_players_are_refused(spec, words):

@@ -13,6 +13,7 @@ from agents.arena import host_match, openings
 from agents.arena import match as arena
 from agents.players import gtp_client
 from agents.players.players import Guest, make_player
+from agents.players.spec import parse
 
 GAME = envs.make("go:size=5,komi=24.5")
 
@@ -35,7 +36,7 @@ def program(tmp_path):
     def make(answer):
         (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
         (tmp_path / "started").mkdir()
-        return gtp_client.program(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started")
+        return gtp_client.program(parse(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started"))
 
     yield make
     for path in (tmp_path / "started").iterdir():  # nobody is left behind
@@ -123,9 +124,9 @@ def test_a_match_stops_when_it_is_decided(program):
 
 def test_unknown_programs_and_other_games_are_refused(program):
     with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
-        gtp_client.program("gtp:no-such-engine --fast")
+        gtp_client.program(parse("gtp:no-such-engine --fast"))
     with pytest.raises(ValueError, match="there is no program ''"):
-        gtp_client.program("gtp:")
+        gtp_client.program(parse("gtp:"))
     passing, game = program(says("pass")), envs.make("othello")
     with pytest.raises(ValueError, match="GTP programs play Go"):
         host_match.play_games(game, passing, passing, games=2, opening_plies=0, seed=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import envs
+from agents.players.spec import parse
 from agents.players.stateful import TreePlayer, even_step
 
 
@@ -18,10 +19,10 @@ def test_a_prime_number_is_missed_by_a_few():
     assert even_step(97, 50) == 48
 
 
-@pytest.mark.parametrize(("spec", "simulations"), [("uct", 16), ("uct", 120), ("models/tictactoe", 8)])
+@pytest.mark.parametrize(("spec", "simulations"), [("uct:16", 16), ("uct:120", 120), ("models/tictactoe@8", 8)])
 def test_as_many_simulations_are_made_as_are_asked_for(spec, simulations):
     game = envs.make("tictactoe")
-    mind = TreePlayer(spec, game, simulations)
+    mind = TreePlayer(parse(spec), game)
     mind.place(game.init(), [], game.init())
     assert mind.think(60.0, simulations) == simulations
     assert sum(move["visits"] for move in mind.report(9)["moves"]) == simulations

@@ -142,14 +142,13 @@ def test_exact_is_not_asked_about_positions_that_cannot_come_up(monkeypatch, cap
 )
 def test_no_player_is_listed_under_two_names(spec, recipe, env, names, monkeypatch, tmp_path):
     game = envs.make(env)
-    monkeypatch.setattr(solve_commands, "game_of", lambda spec: game.name if spec.startswith("net") else None)
     config = dataclasses.replace(preset(game, "cpu"), recipe=recipe)
     for file in (solve_commands, players_file):
         monkeypatch.setattr(file, "config_of", lambda spec: config)
-    monkeypatch.setattr(solve_commands, "make_player", lambda spec, *_, **__: spec)
+    monkeypatch.setattr(solve_commands, "make_player", lambda spec, *_, **__: str(spec))
     found = looks(Solved(spec, tmp_path), game)
     assert list(found) == names
-    assert found.get("alone", "net") == "net"
+    assert found.get("alone", "net@0") == "net@0"
 
 
 def test_players_of_a_table_have_openings_of_their_own_in_every_match():

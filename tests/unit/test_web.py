@@ -20,6 +20,7 @@ from web_client import ask, begin, rested, served
 
 import envs
 import play
+from agents.players.spec import PlayerSpec, parse
 from agents.serve.options import Options
 from agents.serve.views import changed, look_at
 from agents.serve.web import batched_search as thinker_file
@@ -347,11 +348,11 @@ def test_of_two_moves_at_once_one_is_made(client):
         assert client.get(f"/api/sessions/{session['id']}").json()["ply"] == 1
 
 
-@pytest.mark.parametrize(("player", "asked", "made"), [("uct", 7, 7), ("uct", 37, 30), ("models/tictactoe", 5, 5)])
+@pytest.mark.parametrize(("player", "asked", "made"), [("uct", 7, 7), ("uct", 37, 30), ("network", 5, 5)])
 def test_nobody_thinks_more_than_asked(player, asked, made, thinker):
     """Whole steps from one step on."""
     game, left = envs.make("tictactoe"), queue.SimpleQueue()
-    thinker.submit(Job(game, player, game.init(), 0, asked, 60.0, left.put))
+    thinker.submit(Job(game, PlayerSpec(player, path="models/tictactoe"), game.init(), 0, asked, 60.0, left.put))
     report = left.get(timeout=120).report
     assert report["simulations"] == sum(move["visits"] for move in report["moves"]) == made
 
@@ -362,7 +363,7 @@ def test_a_run_is_played_with_its_newest_network(tmp_path, monkeypatch):
     with np.load(old / models.FILE) as file:
         arrays = {name: x if name == models.ABOUT else x + np.float16(1) for name, x in file.items()}
     np.savez(tmp_path / models.FILE, **arrays)
-    engine = thinker_file.make_engine(game, str(old), 32)
+    engine = thinker_file.make_engine(game, parse(str(old)), 32)
     assert thinker_file.renewed(engine) is engine
     monkeypatch.setattr(models, "find", lambda path: tmp_path)
     newer = thinker_file.renewed(engine)
@@ -376,7 +377,7 @@ def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):
     """A position of another game breaks one answer; the next one in the queue is given."""
     game, left = envs.make("tictactoe"), queue.SimpleQueue()
     busy = threading.Event()
-    make = lambda s, done: Job(game, "random", s, 0, 8, 60.0, done)
+    make = lambda s, done: Job(game, parse("random"), s, 0, 8, 60.0, done)
     thinker.submit(make(game.init(), lambda job: busy.wait(60)))  # while the others queue up
     broken, sound = (thinker.submit(make(s, left.put)) for s in (envs.make("foq").init(), game.init()))
     busy.set()

@@ -12,12 +12,13 @@ import time
 from typing import Any, NamedTuple
 
 import envs
-from agents.players.players import game_of, inner
+from agents.players.players import game_of
+from agents.players.spec import NETWORK, UCT, PlayerSpec, parse
 from agents.players.stateful import TreePlayer, same_but_komi
 from agents.serve import options as settings
 from agents.serve import sgf
 from agents.serve.options import Options
-from agents.storage import weights as models
+from agents.storage import weights
 from envs import saved
 from envs.game import Game, HistoryState
 
@@ -92,7 +93,7 @@ class Engine:
         if not game.name.startswith("go:"):
             raise ValueError(f"--ui=gtp speaks of Go, not of {game.name}; for example --env=go:size=9")
         self.options = options
-        self.spec, self.simulations = _searcher(settings.opponent(options, game), options.num_simulations)
+        self.spec = _searcher(settings.opponent(options, game), options.num_simulations)
         self.clock: Clock | None = None
         self.left = [(0.0, 0), (0.0, 0)]
         self.take_game(game)
@@ -127,8 +128,12 @@ class Engine:
     def mind(self) -> TreePlayer:
         """Created on first use: compilation takes seconds."""
         if self._mind is None:
-            self._mind = TreePlayer(self.plays_with, self.game, self.simulations, trees=self.options.trees)
+            self._mind = TreePlayer(self.plays_with, self.game, trees=self.options.trees)
         return self._mind
+
+    @property
+    def player_name(self) -> str:
+        return dataclasses.replace(self.plays_with, number=None).short_name
 
     @property
     def now(self) -> Step:
@@ -207,7 +212,7 @@ class Engine:
     def budget(self, player: int) -> tuple[float, int | None]:
         """Seconds and maximum simulations of the next move; with a clock only the time counts."""
         if self.clock is None or not self.clock.limited:
-            return self.options.seconds, self.simulations
+            return self.options.seconds, self.spec.number
         to_come = (USUAL_LENGTH * self.size**2 - len(self.steps)) / 2
         return self.clock.budget(*self.left[player], to_come), None
 
@@ -217,23 +222,27 @@ class Engine:
             self.left[player] = self.clock.after(*self.left[player], seconds)
 
 
-def _searcher(spec: str, num_simulations: int) -> tuple[str, int]:
-    """Spec and simulations of a player that searches."""
-    name, _, number = spec.partition(":" if spec.startswith("uct:") else "@")
-    if name != "uct" and (inner(spec) != spec or game_of(spec) is None):
-        raise ValueError(f"--ui=gtp plays with a network or uct:N, not with '{spec}'")
-    if name != "uct" and not number:
-        return name, num_simulations
-    if not number.isdecimal() or int(number) < 1:
-        raise ValueError(f"player '{spec}': want a number of simulations from 1")
-    return name, int(number)
+def _searcher(opponent: str, num_simulations: int) -> PlayerSpec:
+    """The player to search with, and its simulations."""
+    spec = parse(opponent)
+    number = num_simulations if spec.number is None else spec.number
+    spec = dataclasses.replace(spec, number=number)
+    if not spec.searches or spec.proof_positions is not None or spec.seconds is not None:
+        raise ValueError(f"player '{opponent}': expected a network that searches, or uct:N, for --ui=gtp")
+    game_of(spec)  # refuses a folder that does not exist
+    return spec
 
 
-def _spec_for(spec: str, game: Game, asked: bool) -> str:
-    """`spec` if its network fits the board. Otherwise a shipped network or `uct`, unless a person asked for `spec`."""
-    of = None if spec == "uct" else game_of(spec)
+def _spec_for(spec: PlayerSpec, game: Game, asked: bool) -> PlayerSpec:
+    """`spec` if its network fits the board. Otherwise a shipped network or UCT, unless a person asked for `spec`.
+
+    Raises:
+        ValueError: a person asked for a network of another board.
+    """
+    of = game_of(spec)
     if asked if of is None else same_but_komi(of, game.name):
         return spec
     if asked:
-        raise ValueError(f"{spec} is a network for {of}, not for {game.name}")
-    return models.shipped(game) or "uct"
+        raise ValueError(f"expected a network for {game.name}, got one for {of} in {spec}")
+    shipped = weights.shipped(game)
+    return PlayerSpec(NETWORK, shipped, spec.number) if shipped else PlayerSpec(UCT, number=spec.number)

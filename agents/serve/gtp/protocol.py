@@ -93,7 +93,7 @@ def name(engine: Engine, arguments: list[str]) -> str:
 
 
 def version(engine: Engine, arguments: list[str]) -> str:
-    return "/".join(Path(engine.plays_with).parts[-2:])
+    return engine.player_name
 
 
 def known_command(engine: Engine, arguments: list[str]) -> str:

@@ -22,7 +22,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.players.analysis import look
-from agents.players.players import for_play, inner, make_player, proved
+from agents.players.players import for_play, make_player
+from agents.players.spec import UCT, PlayerSpec
 from agents.search.policies import TreePolicy, make_tree_policy
 from agents.search.tree import ROOT, Tree
 from agents.search.uct import uct_tree_policy
@@ -45,7 +46,7 @@ class Engine:
     """A compiled player that searches, with trees that can be shown."""
 
     game: Game
-    spec: str  # `uct`, or the folder of a run or model
+    folder: str | None  # of a run or model; None for UCT
     path: Path | None  # of the network's file
     weights: Any
     step: int  # simulations of one call of `run_simulations`
@@ -60,31 +61,32 @@ class Engine:
 
 
 @functools.lru_cache(maxsize=64)
-def make_engine(game: Game, spec: str, step: int) -> Engine:
-    """The engine of `uct` or of a network's folder, with `step` simulations a call.
+def make_engine(game: Game, spec: PlayerSpec, step: int) -> Engine:
+    """The engine of UCT or of a network, with `step` simulations a call.
 
     Raises:
         ValueError: no such network, or a network of another game.
     """
-    spec = inner(spec)
-    if spec == "uct":
-        return _engine(game, spec, None, uct_tree_policy(game, step), None, step)
-    trained = models.load_network(spec, game)
+    if spec.kind == UCT:
+        return _engine(game, None, None, uct_tree_policy(game, step), None, step)
+    trained = models.load_network(spec.path, game)
     config = for_play(dataclasses.replace(trained.config, search_loop="native"), game, step)
-    return _engine(game, spec, trained.path, make_tree_policy(game, trained.net, config), trained.weights, step)
+    return _engine(game, spec.path, trained.path, make_tree_policy(game, trained.net, config), trained.weights, step)
 
 
 def renewed(engine: Engine) -> Engine:
     """The engine with the newest network of its run; unchanged if there is no network any more."""
     with contextlib.suppress(models.CheckpointError, OSError):
-        path = None if engine.path is None else models.find(Path(engine.spec))
+        path = None if engine.folder is None else models.find(Path(engine.folder))
         if path is not None and path != engine.path:
             weights = jax.device_put(models.load(path, models.about(path)["config"]))
             return dataclasses.replace(engine, path=path, weights=weights)
     return engine
 
 
-def _engine(game: Game, spec: str, path: Path | None, tree_policy: TreePolicy, weights: Any, step: int) -> Engine:
+def _engine(
+    game: Game, folder: str | None, path: Path | None, tree_policy: TreePolicy, weights: Any, step: int
+) -> Engine:
     def init_tree(weights, key, states, max_nodes):
         return tree_policy.init_tree(weights, key, states, max_nodes)
 
@@ -99,7 +101,7 @@ def _engine(game: Game, spec: str, path: Path | None, tree_policy: TreePolicy, w
     max_nodes = int(min(MOST_SIMULATIONS + step, MEMORY / WIDTHS[-1] / node)) + 1
     return Engine(
         game=game,
-        spec=spec,
+        folder=folder,
         path=path,
         weights=jax.device_put(weights),
         step=step,
@@ -117,7 +119,7 @@ class Job:
     """A search of one position. The thinker fills in the results and calls `done` once, in its own thread."""
 
     game: Game
-    player: str  # random, greedy, minimax:D, uct, the folder of a network, or prove:N,PLAYER
+    player: PlayerSpec  # its number, if it searches, is in `simulations`
     state: Any
     plies: int
     simulations: int
@@ -137,12 +139,12 @@ class Job:
     @property
     def step(self) -> int:
         """Simulations between clock checks, at most the whole budget."""
-        return min(self.simulations, UCT_STEP if self.player == "uct" else STEP)
+        return min(self.simulations, UCT_STEP if self.player.kind == UCT else STEP)
 
     @property
-    def worker(self) -> tuple[str, str, int]:
+    def worker(self) -> tuple[str, PlayerSpec, int]:
         """Key of its worker: game, player and step."""
-        return self.game.name, self.player, self.step if searches(self.player) else 0
+        return self.game.name, self.player, self.step if self.player.searches else 0
 
     @property
     def progress(self) -> float:
@@ -266,7 +268,7 @@ def width_for(jobs: int) -> int:
 class Worker:
     """The thread of one player of one game, so that its compilation delays no other player."""
 
-    def __init__(self, game: Game, player: str, step: int, key: Array, ready: Callable[[], None]):
+    def __init__(self, game: Game, player: PlayerSpec, step: int, key: Array, ready: Callable[[], None]):
         self.game, self.player, self.step, self.ready = game, player, step, ready
         self.group: Group | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -283,7 +285,7 @@ class Worker:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        work = self._search if searches(self.player) else self._answer
+        work = self._search if self.player.searches else self._answer
         jobs: list[Job] = []
         while True:
             try:
@@ -300,7 +302,7 @@ class Worker:
         try:
             left = work(jobs)
         except Exception as error:  # the other players must go on
-            failed = len(jobs) if searches(self.player) else 1  # a batch fails together, other jobs run one by one
+            failed = len(jobs) if self.player.searches else 1  # a batch fails together, other jobs run one by one
             self._fail(jobs[:failed], error)
             if self.group is not None:
                 self.group.clear()
@@ -310,7 +312,7 @@ class Worker:
 
     def _prove(self, jobs: list[Job]) -> list[Job]:
         """The jobs without a proof; the attempt may take half of their time."""
-        max_nodes, _ = proved(self.player)
+        max_nodes = self.player.proof_positions
         if max_nodes is None:
             return jobs
         if self._solve is None:
@@ -331,7 +333,7 @@ class Worker:
     def _search(self, jobs: list[Job]) -> list[Job]:
         """One step of all searches."""
         if self.group is None:
-            self.group = Group(make_engine(self.game, self.player, self.step))
+            self.group = Group(make_engine(self.game, self.player.base, self.step))
         if not self.group.lanes:
             self.group.engine = renewed(self.group.engine)
         known = {*self.group.lanes, *self.group.waiting}
@@ -342,7 +344,7 @@ class Worker:
     def _answer(self, jobs: list[Job]) -> list[Job]:
         """Answers the first job, without a search."""
         if self._act is None:
-            player = make_player(inner(self.player), self.game, 0)
+            player = make_player(self.player.base, self.game, 0)
             self._act, self._weights = jax.jit(player.act), player.weights
         job = jobs[0]
         if not job.dropped:
@@ -368,10 +370,10 @@ class Thinker:
     """Takes jobs from any thread; every player of every game has a thread of its own."""
 
     def __init__(self, seed: int = 0):
-        self.ready: set[tuple[str, str, int]] = set()  # keys of workers that have answered before, see `Job.worker`
+        self.ready: set[tuple[str, PlayerSpec, int]] = set()  # keys of workers that have answered, see `Job.worker`
         self._seed = seed
         self._lock = threading.Lock()
-        self._workers: dict[tuple[str, str, int], Worker] = {}
+        self._workers: dict[tuple[str, PlayerSpec, int], Worker] = {}
 
     @property
     def steps(self) -> int:
@@ -403,9 +405,3 @@ class Thinker:
                 worker.inbox.put(None)
             until = time.monotonic() + seconds
             return all([worker.join(max(0.0, until - time.monotonic())) for worker in self._workers.values()])
-
-
-def searches(player: str) -> bool:
-    """Whether a player has trees that can be shown: MCTS, and networks with simulations."""
-    name = inner(player)
-    return name not in ("random", "greedy") and not name.startswith("minimax:") and not name.endswith("@0")

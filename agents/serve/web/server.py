@@ -41,10 +41,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import envs
 from agents.players.players import make_player
+from agents.players.spec import PERSON, parse
 from agents.serve.options import Options, loopback, opponent
 from agents.serve.views import look_at
 from agents.serve.web.batched_search import Job, Thinker
-from agents.serve.web.sessions import COMMANDS, PERSON, Refused, ServerContext, Sessions, engine_of, finite
+from agents.serve.web.sessions import COMMANDS, Refused, ServerContext, Sessions, budgeted, finite
 from envs import saved
 from envs.game import first_player, seats, titles
 
@@ -226,8 +227,8 @@ def make_house(options: Options, thinker: Thinker) -> ServerContext:
         ValueError: unknown game or opponent.
     """
     game = envs.make(options.env)
-    player = opponent(options, game)
-    if player != PERSON:
+    player = parse(opponent(options, game))
+    if player.kind != PERSON:
         make_player(player, game, 0)
     return ServerContext(options, game, thinker)
 
@@ -236,11 +237,10 @@ def warm(house: ServerContext) -> None:
     """Draws the board, compiles for the first moves while people look at it, and prepares the list of games."""
     game = house.own
     _ = look_at(game, game.init()).svg  # the first picture is the slowest
-    players = dict.fromkeys((house.opponents(game)[0], house.analyst(game)))
     state = game.init()
-    for player in players:
-        if player != PERSON:
-            house.thinker.submit(Job(game, engine_of(player, 1)[0], state, 0, 1, 1.0))
+    for player in dict.fromkeys((budgeted(house.opponents(game)[0], 1)[0], house.analyst(game))):
+        if player.kind != PERSON:
+            house.thinker.submit(Job(game, player, state, 0, 1, 1.0))
     for name in envs.list():
         first_player(envs.make(name))  # seconds in total, which would delay the list of games
 

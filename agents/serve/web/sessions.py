@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import re
 import secrets
 import threading
 import time
@@ -15,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import envs
-from agents.players.players import inner
+from agents.players.spec import PERSON, UCT, PlayerSpec, parse
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
 from agents.serve.views import changed, look_at, way
-from agents.serve.web.batched_search import Job, Thinker, searches
+from agents.serve.web.batched_search import Job, Thinker
 from agents.solvers import proof_number
 from agents.storage import checkpoint
 from agents.storage import weights as models
 from envs import saved
 from envs.game import Game, first_player, seats, titles
 
-PERSON = "person"
 PROOFS = 200_000  # positions of the proof search before the network, on the page; 100 MB for Flight of Queen
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call before a session is closed
@@ -78,17 +76,25 @@ class ServerContext:
 
     def player(self, game: Game, name: Any) -> str:
         """The player that a browser requests, if it is allowed."""
-        if isinstance(name, str):
-            number = re.fullmatch(r"uct:([1-9]\d{0,5})", name)
-            if name in self.opponents(game) or (number and int(number[1]) <= MOST_SIMULATIONS):
-                return name
+        if isinstance(name, str) and (name in self.opponents(game) or _is_uct(name)):
+            return name
         known = ", ".join(self.opponents(game))
         raise Refused(400, f"player: want uct:N with N up to {MOST_SIMULATIONS}, or one of {known}")
 
-    def analyst(self, game: Game) -> str:
+    def analyst(self, game: Game) -> PlayerSpec:
         """The player for analyses: a network if there is one, else MCTS."""
-        own = [inner(name) for name in self.opponents(game) if name != PERSON and searches(name)]
-        return next((name for name in own if not name.startswith("uct")), UNTRAINED)
+        own = [spec for name in self.opponents(game) if (spec := parse(name).base).searches]
+        best = next((spec for spec in own if spec.kind != UCT), parse(UNTRAINED))
+        return dataclasses.replace(best, number=None)
+
+
+def _is_uct(name: str) -> bool:
+    """Whether a browser asks for play-outs that are not too many."""
+    try:
+        spec = parse(name)
+    except ValueError:
+        return False
+    return str(spec) == name and spec == PlayerSpec(UCT, number=spec.number) and (spec.number or 0) <= MOST_SIMULATIONS
 
 
 @functools.lru_cache(maxsize=256)
@@ -108,14 +114,12 @@ def _runs(name: str) -> list[str]:
     return [folder for folder in newest if _game_of(folder, times[folder]) == name]
 
 
-def engine_of(player: str, simulations: int) -> tuple[str, int]:
-    """The engine of a player and its simulations: `uct:N` and FOLDER@N have a number of their own. FOLDER@0, the
-    network alone, does not search."""
-    searcher = inner(player)
-    if searcher.startswith("uct:"):
-        return player.removesuffix(searcher) + "uct", int(searcher.removeprefix("uct:"))
-    folder, at, number = player.rpartition("@")
-    return (folder, int(number)) if at and number != "0" else (player, simulations)
+def budgeted(player: str, simulations: int) -> tuple[PlayerSpec, int]:
+    """A player and the simulations of its search: its own number, or `simulations`."""
+    spec = parse(player)
+    if not spec.searches:
+        return spec, simulations
+    return dataclasses.replace(spec, number=None), simulations if spec.number is None else spec.number
 
 
 # Sessions
@@ -257,7 +261,7 @@ class Session:
             self._free()
             if self.positions[-1].over:
                 raise Refused(409, "the game is over")
-            player, _ = engine_of(self.house.analyst(self.game), 0)
+            player = self.house.analyst(self.game)
             self._think(kind, player, limits.simulations, limits.seconds, reports=kind == "analysis")
 
     def look_back(self, version: Any) -> None:
@@ -340,7 +344,7 @@ class Session:
         position = self.positions[-1]
         self.paused = not go_on and not self.over and not self._persons_turn()
         if not self.over and not self._persons_turn() and not self.paused:
-            player, simulations = engine_of(self.players[position.player], self.limits.simulations)
+            player, simulations = budgeted(self.players[position.player], self.limits.simulations)
             self._think("move", player, simulations, self.limits.seconds, reports=True)
 
     def _drop(self) -> None:
@@ -350,7 +354,7 @@ class Session:
             self.review.drop()
         self.job, self.kind = None, ""
 
-    def _think(self, kind: str, player: str, simulations: int, seconds: float, reports: bool) -> None:
+    def _think(self, kind: str, player: PlayerSpec, simulations: int, seconds: float, reports: bool) -> None:
         self._drop()
         done = functools.partial(self._thought, self.version, kind)
         state, plies = self.positions[-1].state, len(self.actions)
@@ -459,7 +463,7 @@ class Review:
 
     def __init__(self, session: Session):
         self.session, self.version = session, session.version
-        player, _ = engine_of(session.house.analyst(session.game), 0)
+        player = session.house.analyst(session.game)
         simulations = max(1, int(session.limits.simulations * REVIEW_SHARE))
         plies = [i for i, position in enumerate(session.positions) if not position.over]
         self.left = len(plies)
