@@ -6,6 +6,7 @@ Without arguments it plays the newest run against the baselines.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -29,11 +30,12 @@ Command = (
 )
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
+    arguments = sys.argv[1:] if arguments is None else arguments
     with cli.errors():
         mesh.claim_cores()
         cli.keep_compiled()
-        command = cli.parse(Command, sys.argv[1:], description=__doc__) if sys.argv[1:] else None
+        command = cli.parse(Command, arguments, description=__doc__) if arguments else None
         if isinstance(command, Solved):
             run_solved(command)
         elif isinstance(command, Ladder):

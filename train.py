@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import envs
@@ -42,11 +43,11 @@ def leave(code: int) -> None:
         os._exit(code)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     try:
         with processes.together(), cli.errors():
             cli.keep_compiled()
-            config, resume = training(sys.argv[1:])
+            config, resume = training(sys.argv[1:] if arguments is None else arguments)
             train(config, resume)
     except SystemExit as end:
         leave(end.code if isinstance(end.code, int) else 0)

@@ -89,9 +89,9 @@ class RunOptions(Options):
     """Folder of a run or model whose network replaces the random initial weights. Its sizes become the defaults. With
     more --channels or --blocks it is grown, see agents/network/transfer.py. The board may have another size. Use a
     smaller --learning_rate than for a new network: for example 1e-3, or 3e-3 for another board."""
-    recipe: Literal["default", "alphazero", "evopawness", "value_generations"] = "default"
-    """Source of the defaults for the other options, see `RECIPES`. value_generations is a different learning method,
-    see agents/training/value_regression.py."""
+    recipe: str = "default"
+    """Source of the defaults for the other options: default, alphazero, evopawness or value_generations, see `RECIPES`.
+    value_generations is a different learning method, see agents/training/value_regression.py."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,9 +171,9 @@ class SearchOptions(Options):
 class NetworkOptions(Options):
     """Network: kind, size and heads."""
 
-    network: Literal["resnet", "strips", "mlp"] = "resnet"
-    """Body. resnet: residual convolutions. strips: mixes whole rows and columns at once, faster on a CPU and where
-    pieces act along lines. mlp: a perceptron for games with a handful of cells."""
+    network: str = "resnet"
+    """Body: resnet, strips or mlp. resnet: residual convolutions. strips: mixes whole rows and columns at once, faster
+    on a CPU and where pieces act along lines. mlp: a perceptron for games with a handful of cells."""
     channels: Annotated[int, Range(least=1)] = 32
     """Width of the body."""
     blocks: Annotated[int, Range(least=0)] = 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
@@ -31,9 +31,9 @@ class Match:
     for two seconds a move. prove:N,PLAYER plays moves proven by a search of N positions, otherwise as PLAYER. In a game
     for more than two players A has one seat and B all others."""
 
-    a: tyro.conf.Positional[str]
+    a: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="A")]
     """First player."""
-    b: tyro.conf.Positional[str]
+    b: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="B")]
     """Second player."""
     games: int | None = None
     """Games in total; every sampled opening is played from all seats. By default 400, or 399 for three players; with a

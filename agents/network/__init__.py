@@ -1,3 +1,7 @@
 """Policy and value networks, and their evaluation of positions. A network can start from the weights of a smaller
 network, or of a network for another board size.
 """
+
+from agents.network.network import Network, make_network, register_network
+
+__all__ = ["Network", "make_network", "register_network"]

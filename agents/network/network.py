@@ -222,6 +222,53 @@ class StripBlock(nn.Module):
         return x
 
 
+Body = Callable[[NetworkOptions, Callable[[], nn.Module], Array], Array]
+"""(config, norm, planes) -> features. `planes` is config.dtype[B, R, C, P], `features` [B, R, C, F] or [B, F] of the
+same type. `norm()` makes a normalisation layer. A body is called inside a module and may create Flax modules."""
+
+
+def resnet(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array) -> Array:
+    """Residual convolutions; with `slides` every block also looks along lines."""
+    layer = functools.partial(Conv, config.channels, planes.dtype)
+    x, gate = layer()(planes), None
+    if config.slides:
+        gate = nn.sigmoid(nn.Dense(1, bias_init=nn.initializers.constant(2.0), dtype=x.dtype)(x))
+    for _ in range(config.blocks):
+        x = ResidualBlock(config.pooling, norm, layer)(x, gate)
+    return x
+
+
+def strips(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array) -> Array:
+    """Whole rows and columns mixed at once, after one convolution."""
+    x = Conv(config.channels, planes.dtype)(planes)
+    for _ in range(config.blocks):
+        x = StripBlock(norm)(x)
+    return x
+
+
+def mlp(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array) -> Array:
+    """A residual perceptron, for boards with a handful of cells."""
+    layer = functools.partial(nn.Dense, config.channels, use_bias=False, dtype=planes.dtype)
+    x = layer()(planes.reshape(len(planes), -1))
+    for _ in range(config.blocks):
+        x = ResidualBlock(config.pooling, norm, layer)(x)
+    return x
+
+
+BODIES: dict[str, Body] = {"resnet": resnet, "strips": strips, "mlp": mlp}
+
+
+def register_network(name: str, body: Body) -> None:
+    """Makes `--network=NAME` build networks with another body, in every program of this process. The heads stay.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if name in BODIES:
+        raise ValueError(f"expected a new name for a network, got '{name}'")
+    BODIES[name] = body
+
+
 class PolicyValue(nn.Module):
     """Body and heads. If every cell has the same kinds of actions, heads over the actions are maps over the board that
     share weights between cells. Up to two further actions (a pass) are allowed. Otherwise these heads are dense
@@ -236,20 +283,9 @@ class PolicyValue(nn.Module):
 
     @nn.compact
     def __call__(self, planes: Array, counted: Array | None = None) -> Heads:
-        c, dtype = self.config, jnp.dtype(self.config.dtype)
+        c = self.config
         norm = functools.partial(Norm, c.normalisation, self.train, self.axis, counted)
-        layer: Callable[..., nn.Module]
-        x = planes.astype(dtype)
-        if c.network == "mlp":
-            layer = lambda **kw: nn.Dense(c.channels, use_bias=False, dtype=dtype, **kw)
-            x = x.reshape(len(x), -1)
-        else:
-            layer = lambda **kw: Conv(c.channels, dtype, **kw)
-        x = layer()(x)
-        slides = c.slides and c.network == "resnet"
-        gate = nn.sigmoid(nn.Dense(1, bias_init=nn.initializers.constant(2.0), dtype=dtype)(x)) if slides else None
-        for _ in range(c.blocks):
-            x = StripBlock(norm)(x) if c.network == "strips" else ResidualBlock(c.pooling, norm, layer)(x, gate)
+        x = BODIES[c.network](c, norm, planes.astype(c.dtype))
         x = nn.relu(norm()(x)).astype(jnp.float32)
         return Heads(
             policy=self.of_actions(x, 1)[..., 0],
@@ -297,7 +333,13 @@ def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
 
 
 def make_network(game: Game, config: NetworkOptions) -> Network:
-    """The network of `config` for the shapes of `game`; each of its functions is compiled."""
+    """The network of `config` for the shapes of `game`; each of its functions is compiled.
+
+    Raises:
+        ValueError: the body is not registered.
+    """
+    if config.network not in BODIES:
+        raise ValueError(f"--network: expected {', '.join(BODIES)}, got '{config.network}'")
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
 
     def module(train: bool, axis: str | None = None) -> PolicyValue:

@@ -27,7 +27,8 @@ from agents.run.metrics import Report, Silence
 from agents.run.resume import load_run, snapshot
 from agents.runtime import mesh, processes
 from agents.storage import checkpoint
-from agents.training import learner, recipe, replay
+from agents.training import learner, replay
+from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
 from agents.training.selfplay import Ended
 
@@ -159,7 +160,7 @@ def build(
 ) -> Programs:
     """Compiles the programs of a run and checks that they fit into memory; `asked` interrupts rating matches."""
     began = time.monotonic()
-    parts = recipe.system(config)
+    parts = algorithm_of(config)
     start = lambda: parts.start_run(game, net, config)
     shapes = jax.eval_shape(start)
     places = mesh.shardings(devices, parts.run_specs(shapes))

@@ -51,7 +51,8 @@ class ProcessOptions:
 
 @dataclasses.dataclass(frozen=True)
 class Training:
-    """Trains a network by self-play. Defaults depend on the game and the device: see them with --env=GAME --help."""
+    """Trains a network by self-play. Defaults depend on the game and the device: see them with --env=GAME --help.
+    --help-all explains every option in full."""
 
     run: RunOptions
     selfplay: SelfplayOptions

@@ -21,7 +21,7 @@ from agents.runtime import mesh
 from agents.storage import checkpoint
 from agents.storage import weights as models
 from agents.storage.checkpoint import CheckpointError, Snapshot
-from agents.training import recipe
+from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
 from agents.training.replay import Replay
 from agents.training.selfplay import Row
@@ -88,7 +88,7 @@ def _abstract(tree: Any, shardings: Any) -> Any:
 def load_run(path: Path, config: Config, devices: Mesh) -> Run:
     """The run from `resume/ITERATION`, laid out on `devices`, however many devices saved it; `config` from `about`."""
     game = envs.make(config.env)
-    parts = recipe.system(config)
+    parts = algorithm_of(config)
     shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
     shardings = mesh.shardings(devices, parts.run_specs(shapes))
     wanted = _abstract(shapes, shardings)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import os
 import re
 import sys
+import typing
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
+import docstring_parser
 import jax
 import tyro
 
 T = TypeVar("T")
+
+FULL_HELP = "--help-all"
+HELP = {"-h", "--help", FULL_HELP}
+SENTENCE_END = re.compile(r"(?<=[.)])(?<!al\.)\s+(?=[A-Z0-9`])")
 
 
 def fail(message: Any) -> NoReturn:
@@ -43,11 +50,31 @@ def keep_compiled() -> None:
         jax.config.update("jax_compilation_cache_dir", str(cache / "ripzero"))
 
 
+def explain(kind: Any, brief: bool) -> None:
+    """Gives tyro the help texts of all options of a command in one paragraph each, or only their first sentences. tyro
+    itself keeps the line breaks of the source."""
+    for part in typing.get_args(kind):
+        explain(part, brief)
+    if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+        return
+    hints = typing.get_type_hints(kind, include_extras=True)
+    texts = {param.arg_name: param.description or "" for param in docstring_parser.parse_from_object(kind).params}
+    kind.__doc__ = " ".join((kind.__doc__ or "").split())
+    for name, hint in hints.items():
+        explain(hint, brief)
+        if text := " ".join(texts.get(name, "").split()):
+            text = SENTENCE_END.split(text)[0] if brief else text
+            kind.__annotations__[name] = Annotated[hint, tyro.conf.arg(help=text)]
+
+
 def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None) -> Any:
-    """`tyro.cli` with option names as in the code and one-line errors."""
+    """`tyro.cli` with option names as in the code and one-line errors. --help shows the first sentence on each option,
+    --help-all the whole text."""
     known = {} if default is tyro.MISSING else {"default": default}
-    if {"-h", "--help"} & set(arguments):
-        return tyro.cli(kind, args=arguments, use_underscores=True, description=description, **known)
+    if HELP & set(arguments):
+        explain(kind, brief=FULL_HELP not in arguments)
+        asked = ["--help" if argument in HELP else argument for argument in arguments]
+        return tyro.cli(kind, args=asked, use_underscores=True, description=description, **known)
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
             return tyro.cli(kind, args=arguments, use_underscores=True, description=description, **known)

@@ -230,9 +230,14 @@ def make_search(
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
         return mctx_reference.make_search(game, root, leaf, config, explore)
     tree_policy = make_tree_policy(game, net, config, slots=slots, writes=writes)
+    return search_with(tree_policy, game, config.num_simulations, explore)
+
+
+def search_with(tree_policy: TreePolicy, game: Game, num_simulations: int, explore: bool = False):
+    """The search that grows fresh trees of `tree_policy` by `num_simulations`, as in `make_search`."""
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
-        tree = tree_policy.init_tree(weights, keys.fold_in(key, keys.APART), states, config.num_simulations + 1)
+        tree = tree_policy.init_tree(weights, keys.fold_in(key, keys.APART), states, num_simulations + 1)
         edge, policy, tree = tree_policy.run_simulations(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
         codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], edges.logits.shape)
@@ -249,7 +254,7 @@ def make_search(
             visits=wide(edges.visits),
             qvalues=wide(edges.edge_values),
             # A simulation visits each node on its path once.
-            depth=tree.visits[:, 1:].sum(-1) / config.num_simulations,
+            depth=tree.visits[:, 1:].sum(-1) / num_simulations,
         )
 
     return search

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from agents.actions import ILLEGAL, random_action
+from agents.runtime import keys
 from agents.search import selection
 from agents.search import tree as tree_search
 from agents.search.policies import (
@@ -50,7 +51,7 @@ def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0
     def play_out(key, states):
         def ply(carry):
             states, key = carry
-            key, action_key = jax.random.split(key)
+            key, action_key = keys.split(key)
             action = random_action(action_key, jax.vmap(game.mask)(states))
             return jax.vmap(game.step)(states, action), key
 
@@ -59,9 +60,9 @@ def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0
         return jax.vmap(game.rewards)(end)
 
     def evaluate(weights, key, states):
-        play_key, lot_key = jax.random.split(key)
+        play_key, lot_key = keys.split(key)
         mask = jax.vmap(game.mask)(states)
-        return jnp.where(mask, jax.random.uniform(lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
+        return jnp.where(mask, keys.draw(jax.random.uniform, lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
 
     select = functools.partial(selection.ucb1, exploration=exploration)
     num_slots = tree_slots(game)

@@ -23,7 +23,7 @@ from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
 from agents.training.proof_targets import ProofTargets
 from agents.training.replay import Replay, ring_length
-from agents.training.selfplay import Ended, Lanes, Row
+from agents.training.selfplay import Ended, Lanes, Row, Search
 from envs.game import Array, Game
 
 
@@ -89,18 +89,14 @@ def updates_per_iteration(config: Config) -> int:
     return max(1, round(config.replay_ratio * rows / max(of_batch, 1)))
 
 
-def make_player(game: Game, net: Network, config: Config):
-    """Self-play with the search of `config`, see `selfplay.make_selfplay`."""
-    return selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
-
-
 def start_run(game: Game, net: Network, config: Config) -> Run:
     """The run before its first iteration."""
     key = jax.random.key(config.seed)
     net_key, lanes_key, run_key = jax.random.split(key, 3)
     lanes = selfplay.start_lanes(game, lanes_key, config)
     learning = learner.start_learning(net, config, net_key)
-    rows = jax.eval_shape(make_player(game, net, config), learning.ema_weights, key, lanes)[1]
+    play = selfplay.make_selfplay(game, make_search(game, net, config, explore=True), config)
+    rows = jax.eval_shape(play, learning.ema_weights, key, lanes)[1]
     ring = replay.empty_replay(rows, ring_length(game, config))
     reference_weights = jax.tree.map(jnp.copy, learning.ema_weights) if config.rating_games else None
     taught = proof_targets.no_proof_targets(game, config) if config.proof_share else None
@@ -133,10 +129,11 @@ def keys_of(run: Run) -> Keys:
     return Keys(of_lanes, draw, teach)
 
 
-def make_play(game: Game, net: Network, config: Config, devices: Mesh):
+def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: Search | None = None):
     """`play(run) -> (run, SelfplayMetrics, Ended)`: T plies of self-play, inserted into the replay. With `proof_share`,
-    every device also adds positions from one proof search."""
-    selfplay_of = make_player(game, net, config)
+    every device also adds positions from one proof search. `search` replaces that of `config`."""
+    search = search or make_search(game, net, config, explore=True)
+    selfplay_of = selfplay.make_selfplay(game, search, config)
     teach = proof_targets.make_teach(game, config) if config.proof_share else None
 
     def play(run: Run) -> tuple[Run, SelfplayMetrics, Ended]:
