@@ -44,7 +44,9 @@ def errors() -> Iterator[None]:
 
 
 def keep_compiled() -> None:
-    """Caches programs that compile slowly, in the user's cache folder or JAX_COMPILATION_CACHE_DIR."""
+    """Caches compiled programs in the user's cache folder or JAX_COMPILATION_CACHE_DIR. Small ones count too: a page
+    needs dozens of them before its first move."""
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
         jax.config.update("jax_compilation_cache_dir", str(cache / "ripzero"))

@@ -189,9 +189,10 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
             compiling.set()
             clock[0] += 100.0
         clock[0] += 0.1
-        return engine.run_simulations(weights, key, tree, plies)
+        return engine.programs(len(tree.size)).run_simulations(weights, key, tree, plies)
 
-    group = thinker_file.Group(dataclasses.replace(engine, run_simulations=run_simulations))
+    programs = lambda width: engine.programs(width)._replace(run_simulations=run_simulations)
+    group = thinker_file.Group(dataclasses.replace(engine, programs=programs))
     first, second = (Job(game, PlayerSpec("uct"), game.init(), 0, 100, 5.0, left.put) for _ in range(2))
     group.waiting.append(first)
     group.advance(jax.random.key(0))

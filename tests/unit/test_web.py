@@ -446,3 +446,30 @@ def test_a_taken_port_is_named(capsys):
     with contextlib.closing(socket.create_server(("127.0.0.1", 0))) as door:
         said = refused(capsys, "--env=tictactoe", f"--port={door.getsockname()[1]}")
     assert "--port=0 takes a free port" in said
+
+
+def test_the_board_is_looked_at_while_the_programs_of_the_first_move_compile(monkeypatch):
+    """They are the only ones, and a page says so as long as they are not ready."""
+    compiled, made, asked = threading.Event(), thinker_file.make_engine, set()
+
+    def slow(*which):
+        asked.add(which)
+        assert compiled.wait(100)
+        return made(*which)
+
+    monkeypatch.setattr(thinker_file, "make_engine", slow)
+    house = web.make_house(dataclasses.replace(OPTIONS, opponent="models/tictactoe"), Thinker())
+    web.warm(house)
+    session = Sessions(house).create({"game": OPTIONS.env})
+    session.move(session.version, session.view()["legal"][0]["action"])
+    assert session.view()["thinking"]["compiling"]
+    compiled.set()
+    deadline = time.monotonic() + 120
+    while session.view()["ply"] < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    assert len(asked) == 1
+    session.move(session.version, session.view()["legal"][0]["action"])
+    thinking = session.view()["thinking"]
+    assert thinking is None or not thinking["compiling"]
+    assert house.thinker.close(60)

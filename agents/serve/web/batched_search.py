@@ -14,8 +14,9 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,9 +42,21 @@ REPORT_EVERY = 0.25  # seconds between two reports of a running job
 log = logging.getLogger(__name__)
 
 
+class Programs(NamedTuple):
+    """The compiled programs of an engine for one width of the batch."""
+
+    init_tree: Callable[[Any, Array, Any], Tree]
+    """(weights, key, states) -> trees."""
+    run_simulations: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
+    """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
+    policy: Callable[[Tree], Array]
+    """See `TreePolicy`, also for `values`."""
+    values: Callable[[Tree], Array]
+
+
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """A compiled player that searches, with trees that can be shown."""
+    """A player that searches, with trees that can be shown."""
 
     game: Game
     folder: str | None  # of a run or model; None for UCT
@@ -51,13 +64,10 @@ class Engine:
     weights: Any
     step: int  # simulations of one call of `run_simulations`
     max_nodes: int  # capacity of a tree
-    init_tree: Callable[[Any, Array, Any], Tree]
-    run_simulations: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
-    """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
-    policy: Callable[[Tree], Array]
-    values: Callable[[Tree], Array]
-    """See `TreePolicy`, also for `policy` and `codes`."""
+    programs: Callable[[int], Programs]
+    """The programs for a width, compiled when it first comes up."""
     codes: Callable[[Tree], Array]
+    """See `TreePolicy`."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -87,13 +97,27 @@ def renewed(engine: Engine) -> Engine:
 def _engine(
     game: Game, folder: str | None, path: Path | None, tree_policy: TreePolicy, weights: Any, step: int
 ) -> Engine:
-    def init_tree(weights, key, states, max_nodes):
+    def init_tree(weights, key, states):
         return tree_policy.init_tree(weights, key, states, max_nodes)
 
     def run_simulations(weights, key, tree, plies):
         edge, _, tree = tree_policy.run_simulations(weights, key, tree, plies, False)
         codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
         return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0], tree
+
+    def compiled(width: int) -> Programs:
+        """All programs are compiled at once, since compiling one leaves other cores idle."""
+        key, plies = jax.random.key(0), jnp.zeros(width, jnp.int32)
+        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (width, *jnp.shape(x))), game.init())
+        tree = jax.eval_shape(init_tree, weights, key, states)
+        parts = (
+            (jax.jit(init_tree), (weights, key, states)),
+            (jax.jit(run_simulations, donate_argnums=2), (weights, key, tree, plies)),
+            (jax.jit(tree_policy.policy), (tree,)),
+            (jax.jit(tree_policy.values), (tree,)),
+        )
+        with ThreadPoolExecutor(len(parts)) as pool:
+            return Programs(*pool.map(lambda part: part[0].lower(*part[1]).compile(), parts))
 
     one = jax.tree.map(lambda x: x[None], game.init())
     tree = jax.eval_shape(lambda: tree_policy.init_tree(weights, jax.random.key(0), one, 2))
@@ -106,10 +130,7 @@ def _engine(
         weights=jax.device_put(weights),
         step=step,
         max_nodes=max_nodes,
-        init_tree=jax.jit(functools.partial(init_tree, max_nodes=max_nodes)),
-        run_simulations=jax.jit(run_simulations, donate_argnums=2),
-        policy=jax.jit(tree_policy.policy),
-        values=jax.jit(tree_policy.values),
+        programs=functools.lru_cache(compiled),
         codes=tree_policy.codes,
     )
 
@@ -198,7 +219,7 @@ class Group:
         compiled = width in self.widths
         if compiled:
             started = time.monotonic()
-        choice, self.tree = engine.run_simulations(
+        choice, self.tree = engine.programs(width).run_simulations(
             engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies)
         )
         choice = np.asarray(choice)
@@ -228,7 +249,7 @@ class Group:
             states = [job.state for job in coming]
             states += states[:1] * (width_for(len(coming)) - len(coming))
             stacked = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *states)
-            planted = self.engine.init_tree(self.engine.weights, key, stacked)
+            planted = self.engine.programs(width_for(len(coming))).init_tree(self.engine.weights, key, stacked)
             if not staying:
                 self.tree = planted
                 return
@@ -246,7 +267,8 @@ class Group:
                 job.reported = now
                 if seen is None:
                     assert self.tree is not None
-                    seen = jax.device_get((self.tree, engine.policy(self.tree), engine.values(self.tree)))
+                    programs = engine.programs(len(self.tree.size))
+                    seen = jax.device_get((self.tree, programs.policy(self.tree), programs.values(self.tree)))
                 lane, policy, values = jax.tree.map(lambda x: x[i : i + 1], seen)
                 codes = np.asarray(engine.codes(lane))
                 job.report = look(engine.game, lane, policy, values, codes, most=engine.game.num_actions)
@@ -307,7 +329,6 @@ class Worker:
             if self.group is not None:
                 self.group.clear()
             return jobs[failed:]
-        self.ready()
         return left
 
     def _prove(self, jobs: list[Job]) -> list[Job]:
@@ -339,6 +360,7 @@ class Worker:
         known = {*self.group.lanes, *self.group.waiting}
         self.group.waiting += [job for job in jobs if job not in known]
         self.group.advance(self._next_key())
+        self.ready()
         return [*self.group.lanes, *self.group.waiting]
 
     def _answer(self, jobs: list[Job]) -> list[Job]:
@@ -351,6 +373,7 @@ class Worker:
             states = jax.tree.map(lambda x: jnp.asarray(x)[None], job.state)
             plies = jnp.full(1, job.plies, jnp.int32)
             job.choice = int(self._act(self._weights, self._next_key(), states, plies)[0])
+            self.ready()
             job.done(job)
         return jobs[1:]
 

@@ -16,6 +16,7 @@ Invalid calls are answered with `{"error": "why"}` and a 4xx status.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -44,7 +45,7 @@ from agents.players.players import make_player
 from agents.players.spec import PERSON, parse
 from agents.serve.options import Options, loopback, opponent
 from agents.serve.views import look_at
-from agents.serve.web.batched_search import Job, Thinker
+from agents.serve.web.batched_search import STEP, Job, Thinker
 from agents.serve.web.sessions import COMMANDS, Refused, ServerContext, Sessions, budgeted, finite
 from envs import saved
 from envs.game import first_player, seats, titles
@@ -236,11 +237,14 @@ def make_house(options: Options, thinker: Thinker) -> ServerContext:
 def warm(house: ServerContext) -> None:
     """Draws the board, compiles for the first moves while people look at it, and prepares the list of games."""
     game = house.own
-    _ = look_at(game, game.init()).svg  # the first picture is the slowest
-    state = game.init()
-    for player in dict.fromkeys((budgeted(house.opponents(game)[0], 1)[0], house.analyst(game))):
-        if player.kind != PERSON:
-            house.thinker.submit(Job(game, player, state, 0, 1, 1.0))
+    start = look_at(game, game.init())
+    _ = start.svg, start.after(start.legal[0]).svg  # the first picture and the first move are the slowest
+    step = min(house.options.num_simulations, STEP)
+    job = Job(game, house.analyst(game), game.init(), 0, step, 1.0)
+    player = budgeted(house.opponents(game)[0], step)[0]
+    if player.kind != PERSON:  # the analysis waits until the opponent has its programs
+        job = dataclasses.replace(job, player=player, done=lambda _, then=job: house.thinker.submit(then))
+    house.thinker.submit(job)
     for name in envs.list():
         first_player(envs.make(name))  # seconds in total, which would delay the list of games
 
