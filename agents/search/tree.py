@@ -372,7 +372,7 @@ def _packed(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> 
     def turn(carry):
         k, tree = carry
         place = k * width + jnp.arange(width)
-        lane = jnp.searchsorted(upto, place, side="right").astype(jnp.int32)
+        lane = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
         inside = jnp.minimum(lane, batch - 1)
         return k + 1, body(tree, lane, _from_the_end(path, inside, place - (upto - per_lane)[inside]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
@@ -87,18 +88,34 @@ def policy_cross_entropy(logits: Array, actions: Array, policy: Array) -> tuple[
 
 
 def orthogonal(x: Array) -> Array:
-    """Approximate orthogonal factor of a matrix: singular values between about 0.7 and 1.2 replace its own.
+    """Approximate orthogonal factors of matrices [S, M, N]: singular values between about 0.7 and 1.2 replace theirs.
 
     Five steps of the Newton-Schulz iteration of Jordan et al. 2024, "Muon: an optimizer for hidden layers in neural
     networks", with their coefficients.
     """
-    if x.shape[0] < x.shape[1]:
-        return orthogonal(x.T).T
-    x = x / (jnp.linalg.norm(x) + 1e-7)
-    for _ in range(5):
-        gram = x.T @ x
-        x = 3.4445 * x + x @ (-4.7750 * gram + 2.0315 * gram @ gram)
-    return x
+    if x.shape[1] < x.shape[2]:
+        return orthogonal(x.mT).mT
+
+    def newton_schulz(_, x):
+        gram = x.mT @ x
+        return 3.4445 * x + x @ (-4.7750 * gram + 2.0315 * gram @ gram)
+
+    return jax.lax.fori_loop(0, 5, newton_schulz, x / (jnp.linalg.norm(x, axis=(1, 2), keepdims=True) + 1e-7))
+
+
+def of_kernels(function: Callable[[Array], Array], kernels: Any) -> Any:
+    """Applies a function of matrices [S, M, N] to kernels [..., N], each as a matrix.
+
+    Matrices of one shape are stacked. A network has many kernels of few shapes, and accelerators compile and run one
+    product for each shape faster.
+    """
+    leaves, structure = jax.tree.flatten(kernels)
+    flat = [x.reshape(-1, x.shape[-1]) for x in leaves]
+    shapes = dict.fromkeys(x.shape for x in flat)
+    after = {shape: iter(function(jnp.stack([x for x in flat if x.shape == shape]))) for shape in shapes}
+    return jax.tree.unflatten(
+        structure, [next(after[x.shape]).reshape(kernel.shape) for x, kernel in zip(flat, leaves, strict=True)]
+    )
 
 
 def muon(momentum: float = 0.95) -> optax.GradientTransformation:
@@ -108,13 +125,13 @@ def muon(momentum: float = 0.95) -> optax.GradientTransformation:
     section 2.2. Convolution kernels [3, 3, I, O] count as matrices [9 I, O].
     """
 
-    def step(mean: Array, gradient: Array) -> Array:
-        flat = (momentum * mean + (1 - momentum) * gradient).reshape(-1, mean.shape[-1])
-        return -0.2 * max(flat.shape) ** 0.5 * orthogonal(flat).reshape(mean.shape)
+    def steps(x: Array) -> Array:
+        return -0.2 * max(x.shape[1:]) ** 0.5 * orthogonal(x)
 
     def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
-        means = jax.tree.map(lambda m, g: momentum * m + (1 - momentum) * g, state, updates)
-        return jax.tree.map(step, means, updates), means
+        blend = functools.partial(jax.tree.map, lambda m, g: momentum * m + (1 - momentum) * g)
+        means = blend(state, updates)
+        return of_kernels(steps, blend(means, updates)), means
 
     return optax.GradientTransformation(lambda params: jax.tree.map(jnp.zeros_like, params), update)
 

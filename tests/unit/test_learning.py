@@ -409,7 +409,7 @@ def test_orthogonal_factor_keeps_directions_and_evens_out_their_lengths(shape):
     rng = np.random.default_rng(0)
     left, _, right = np.linalg.svd(rng.normal(size=shape), full_matrices=False)
     matrix = (left * np.geomspace(1, 1 / 30, min(shape))) @ right
-    lengths = left.T @ np.asarray(learner.orthogonal(jnp.asarray(matrix, jnp.float32))) @ right.T
+    lengths = left.T @ np.asarray(learner.orthogonal(jnp.asarray(matrix[None], jnp.float32)))[0] @ right.T
     assert (np.abs(np.diag(lengths) - 0.95) < 0.35).all()
     np.testing.assert_allclose(lengths - np.diag(np.diag(lengths)), 0, atol=1e-4)
 
