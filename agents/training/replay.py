@@ -52,7 +52,7 @@ def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
     order = (cursor + jnp.arange(length)) % length
     scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None, owners=None))
     result, known = value_targets(scalars, 1.0)
-    target, _ = value_targets(scalars, value_lambda)
+    target = result if value_lambda == 1 else value_targets(scalars, value_lambda)[0]
     back = jnp.argsort(order)
     written = (ring.actions >= 0).any(-1) & (ring.policy > 0).any(-1)
     return Replay(ring, result[back], target[back], known[back] & written, cursor)
