@@ -104,12 +104,15 @@ def png(svg: str, width: int) -> bytes:
 
 
 def gif(frames: Sequence[str], width: int, seconds: float) -> bytes:
-    """A looping animation. All frames share the palette of the last frame, which has the most colours."""
+    """A looping animation. All frames share one palette, taken from the first and the last frame."""
     shots = [png(frame, width) for frame in frames]
     from PIL import Image  # after png(), whose error names a missing library
 
     images = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in shots]
-    palette = images[-1].quantize(128)
+    ends = Image.new("RGB", (images[0].width, 2 * images[0].height))
+    ends.paste(images[0], (0, 0))
+    ends.paste(images[-1], (0, images[0].height))
+    palette = ends.quantize(128)
     reduced = [image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images]
     times = [round(1000 * seconds)] * (len(images) - 1) + [round(1000 * seconds * LAST_FRAME)]
     out = io.BytesIO()

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Draws the pictures of all games in docs/pictures/games/ anew, and the one at the head of the README.
+# Draws the pictures of all games in docs/pictures/games/ anew.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 draw() { python -m envs.draw "$1" --out="docs/pictures/games/$2" "${@:3}"; }
@@ -7,7 +7,8 @@ draw() { python -m envs.draw "$1" --out="docs/pictures/games/$2" "${@:3}"; }
 draw connect_four connect_four.png --width=260 --moves="4 4 4 3 5 6 3 5 2 4 3 3"
 draw evopawness evopawness.png --width=360 --random_plies=40 --seed=3
 draw foq foq.png --width=260 --moves="d5 f4 e6 d4 f5 c3 g6 b2 f7"
-draw foq foq.gif --width=320 --caption --moves="d5 f4 e6 d4 f5 c3 g6 b2 f7 c1 g8 d2 h7 e3 h8 f2 g7 e1 f8 d1"
+# The network of models/foq (White, 256 simulations) against 1000 random play-outs, from docs/foq_explored.md.
+draw foq foq.gif --width=340 --caption --seconds=0.6 --moves="e8 d6 i8 c5 e4 f2 b1 g2 a1 h1 a2 g1 a3 e1 a4 d2 b3 d1 e6 f3 e7 i6 d7 i7 c7 h6 b7 i5 a7 i4 a6 h3 b6 i2 c6 i3 b5 h4 a5 g5 b4 f6 c3 g7 b2 f7 c1"
 draw foq_multi foq_multi.png --width=260 --random_plies=9 --seed=3
 draw foq_single foq_single.png --width=260 --random_plies=6 --seed=3
 draw go go.png --width=260 --moves="E5 C6 C4 G4 F3 G6 D6 C5 B5 D7 E7 B4 B6 C3 D4 B3 F7 G3"
@@ -16,4 +17,8 @@ draw hex hex.png --width=360 --moves="e4 g6 f5 f7 e7 d8 g4 h4 g5 h5 d7 c8 c7"
 draw othello othello.png --width=260 --random_plies=20 --seed=3
 draw sum_to_100 sum_to_100.png --width=260 --moves="+1 +10 +7 +4 +5"
 draw tictactoe tictactoe.png --width=180 --moves="b2 a3 c3 a1 a2"
-python -m envs.draw foq --random_plies=8 --seed=3 --out=docs/foq.svg
+draw foq:rows=4,cols=5 foq_rules_start.png --width=240
+draw foq:rows=4,cols=5 foq_rules_move.png --width=240 --moves="d4"
+draw foq:rows=4,cols=5 foq_rules_end.png --width=240 --moves="c4 e3 a2 c1"
+draw foq_single:rows=3,cols=3 foq_rules_single.png --width=180 --moves="b3 a2 c2 c3"
+draw evopawness evopawness_start.png --width=360
