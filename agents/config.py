@@ -133,7 +133,7 @@ class SearchOptions(Options):
     to [0, 1], as in mctx. With `rescale_values` off use 1, their setting for Go and chess."""
     play_value_scale: Annotated[float, Range(above=0)] = 0.3
     """`gumbel_value_scale` in play and evaluation, where a trained network's values deserve more trust
-    (docs/measurements.md)."""
+    (docs/notes/)."""
     rescale_values: bool = True
     """Rescale the values of a node's actions to [0, 1] before weighing them, as mctx does by default."""
     c_puct: Annotated[float, Range(above=0)] = 1.25
@@ -184,7 +184,7 @@ class NetworkOptions(Options):
     slides: bool = False
     """Let every residual block also look along rows, columns and diagonals up to the first blocker; it learns what
     blocks. For games whose pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight
-    of Queen on a CPU (docs/measurements.md); not measured on accelerators."""
+    of Queen on a CPU (docs/notes/); not measured on accelerators."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """Normalisation of the body. agents/network/network.py gives the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -209,7 +209,7 @@ class LearnerOptions(Options):
     batch_size: Annotated[int, Range(least=1)] = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"
-    """Muon trains convolutional networks with fewer samples (docs/measurements.md); see agents/training/learner.py."""
+    """Muon trains convolutional networks with fewer samples (docs/notes/); see agents/training/learner.py."""
     learning_rate: Annotated[float, Range(above=0)] = 5e-3
     """Peak learning rate, reached after `warmup_positions`. For AdamW use 2e-3."""
     final_lr_fraction: Annotated[float, Range(least=0, most=1)] = 0.05
@@ -346,7 +346,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 SLIDING = ("foq", "foq_single", "foq_multi")  # games whose pieces slide until something blocks them
-LONG_PLIES = 200  # games that may last this long also learn from searched values (docs/measurements.md)
+LONG_PLIES = 200  # games that may last this long also learn from searched values (docs/notes/)
 TINY_CELLS = 16  # boards up to this size, and boards of one row, use a perceptron
 
 

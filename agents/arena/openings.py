@@ -19,7 +19,7 @@ from envs.game import Array, Game
 
 MOST_PLIES = 10
 MOST_UNFAIR = 0.9  # of a fair opening, see `unfairness`
-PRIOR_VISITS = 5  # play-outs that the root's mean counts for in the value of each move; see docs/measurements.md
+PRIOR_VISITS = 5  # play-outs that the root's mean counts for in the value of each move; docs/notes
 LOOKS = 8  # openings looked at for each fair opening wanted
 IN_VAIN = 32  # samples in a row, for each opening known, without a new one, after which the game has no more
 # Moves that a search for proofs may try to find out that an opening is decided: with two queens those of 4500

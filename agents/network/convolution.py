@@ -17,7 +17,7 @@ from envs.game import Array
 
 AXES = "NHWC", "HWIO", "NHWC"
 KERNEL_ROWS = 128  # rows per chunk of a kernel's gradient: more would not fit a CPU's caches
-ENOUGH = 32  # channels from which fewer products outweigh the extra sums (docs/measurements.md)
+ENOUGH = 32  # channels from which fewer products outweigh the extra sums (docs/notes)
 BOARDS = 8  # batch size from which fewer products outweigh the sums of the kernel
 POINTS = [Fraction(p) for p in ("0", "1", "-1", "2", "-2", "1/2")]
 

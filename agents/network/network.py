@@ -1,6 +1,6 @@
 """Policy and value networks: residual convolutions or strips for boards, a perceptron for tiny games.
 
-Normalisation was chosen by measurement (`benchmarks/networks.py`, table in docs/measurements.md). Within the same
+Normalisation was chosen by measurement (`benchmarks/networks.py`, table in docs/notes). Within the same
 processor time a residual network learns Flight of Queen best with batch normalisation, then with layer normalisation,
 and clearly worse with neither. In play, batch normalisation is only a scale and a shift, so it costs nothing.
 
