@@ -7,6 +7,8 @@ its exit status is looked at, and what the cells print and leave behind.
 import os
 import pathlib
 import re
+import subprocess
+import tomllib
 
 import nbclient
 import nbformat
@@ -18,13 +20,17 @@ TINY = "--num_envs=16 --num_simulations=2 --channels=8 --blocks=1 --no_slides --
 
 @pytest.fixture
 def execute(monkeypatch):
-    """execute(name, setting=value, ...): the cells of a notebook after a run, and all that they printed."""
+    """execute(name, setting=value, ...): the cells of a notebook after a run with these settings of its forms, and all
+    that they printed."""
 
     def run(name, **settings):
-        for setting, value in settings.items():
-            monkeypatch.setenv(f"RIPZERO_{setting}", str(value))
         monkeypatch.setenv("JAX_PLATFORMS", os.environ.get("JAX_PLATFORMS", "cpu"))
         book = nbformat.read(ROOT / "colab" / name, as_version=4)
+        for setting, value in settings.items():
+            line = re.compile(rf"^{setting} = .*# @param", re.MULTILINE)
+            assert sum(len(line.findall(cell.source)) for cell in book.cells) == 1
+            for cell in book.cells:
+                cell.source = line.sub(lambda _, value=value, setting=setting: f"{setting} = {value!r}  #", cell.source)
         for cell in book.cells:
             cell.source = re.sub(r"^( *)(!.*)$", r"\1\2\n\1assert _exit_code == 0", cell.source, flags=re.MULTILINE)
         nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(ROOT / "colab")}}).execute()
@@ -50,9 +56,9 @@ def pictures(cells):
 
 
 def test_train_notebook(execute, tmp_path):
-    settings = {"ENV": "foq:rows=4,cols=5", "OPTIONS": TINY, "GAMES": 4, "RUN": tmp_path / "run"}
+    settings = {"ENV": "foq:rows=4,cols=5", "OPTIONS": TINY, "GAMES": 4, "RUN": str(tmp_path / "run")}
     cells, printed = execute(
-        "train_tpu.ipynb", **settings, BUDGET="--iterations=2", MORE="--iterations=3", SAFE=tmp_path / "safe"
+        "train_tpu.ipynb", **settings, BUDGET="--iterations=2", MORE="--iterations=3", SAFE=str(tmp_path / "safe")
     )
     assert printed.count("won/drawn/lost") == 2  # two matches, no column cut off
     assert pictures(cells) == 1
@@ -73,6 +79,23 @@ def test_notebooks_that_train_leave_the_accelerator_to_the_commands(name):
     assert not [cell for cell in cells if ours.search(cell)]
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "colab").glob("*.ipynb")), ids=lambda path: path.name)
+def test_notebooks_open_and_clone_the_repository_of_the_project(path):
+    address = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
+    book = nbformat.read(path, as_version=4)
+    opens = "https://colab.research.google.com/github/" + address.removeprefix("https://github.com/")
+    assert f"]({opens}/blob/main/colab/{path.name})" in book.cells[0].source
+    assert [cell.source.count(f'REPOSITORY = "{address}"  # @param') for cell in book.cells].count(1) == 1
+
+
+def test_an_install_that_fails_stops_the_notebook(tmp_path, monkeypatch):
+    book = nbformat.read(ROOT / "colab/your_game.ipynb", as_version=4)
+    settings, install = (cell.source for cell in book.cells if cell.cell_type == "code" and "subprocess" in cell.source)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(subprocess.CalledProcessError):
+        exec(re.sub("https://.*/ripzero", str(tmp_path / "nothing"), settings) + "\n" + install, {})
+
+
 def test_explore_notebook(execute, drawn):
     cells, printed = execute("explore_envs.ipynb", ENV="foq:rows=4,cols=5", GAMES=200)
     assert "200 games of foq:rows=4,cols=5" in printed
@@ -81,7 +104,7 @@ def test_explore_notebook(execute, drawn):
 
 
 def test_your_game_notebook(execute, drawn, tmp_path):
-    cells, printed = execute("your_game.ipynb", OPTIONS=f"{TINY} --iterations=2", GAMES=4, RUN=tmp_path / "run")
+    cells, printed = execute("your_game.ipynb", OPTIONS=f"{TINY} --iterations=2", GAMES=4, RUN=str(tmp_path / "run"))
     assert "rules hold" in printed
     assert "BROKEN" not in printed
     assert "won/drawn/lost" in printed
