@@ -63,11 +63,11 @@ def solved_boards(form: str, boards: list[str], seconds: float) -> str:
         solve(game.init(), seconds=0)  # compiles
         verdict = solve(game.init(), all_moves=True, seconds=seconds, tell=say)
         names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
-        winner = {1: "the first", -1: "the second", None: "not found out"}[verdict.value]
+        winner = {1: "the first", -1: "the second", None: "undecided"}[verdict.value]
         cost = f"{verdict.positions:,}", f"{verdict.seconds:.1f} s"
         size = sides.replace(",", " x ")
         rows.append([size, winner, *(" ".join(names[kind]) or "none" for kind in (1, -1, None)), *cost])
-    head = ["board", "winner", "first moves that win", "that lose", "not found out", "positions", "time"]
+    head = ["board", "winner", "first moves that win", "that lose", "undecided", "positions", "time"]
     return table(head, rows)
 
 
@@ -198,7 +198,7 @@ def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve
     says += f" Moves that gave a win away: {errors}." if mistakes else " No move after that gave a win away."
     winner = seats[int(np.argmax(game.rewards(states[-1])))]
     (PICTURES / picture).write_bytes(draw.draw(game, states[0], names[:proved], ".png", 320, 1.0, False))
-    thought = f"Value for {seats[0]} before the move of that number, searched: {opinions(game, states[:-1])}."
+    thought = f"Searched value for {seats[0]} before the numbered move: {opinions(game, states[:-1])}."
     ended = f"{winner} made the last of {len(names)} moves and won. {says}"
     head = f"### {title}\n\n{' '.join(numbered)}\n\n{ended}\n\n{thought}"
     return f"{head}\n\n![position before move {proved + 1}](pictures/explored/{picture})"
@@ -215,22 +215,23 @@ def say(text: str) -> None:
 
 HEAD = """# Flight of Queen, explored
 
-Made by `python docs/foq_explored.py`, each part on the day and the machine that it names.
+Made by `python docs/foq_explored.py`. Each part names its day and machine.
 
-Each claim is **exact** (proved by a search to the ends of the game, as by `python evaluate.py prove foq`; positions are
-told apart by hashes of 64 bits, of which two among ten million agree by chance once in 400,000 such searches),
-**searched** (by the network in models/foq) or **estimated** (from games between players of little skill).
+Each claim is of one of three kinds. **Exact** claims are proved by a search to the ends of the game, as by `python
+evaluate.py prove foq`. Positions are distinguished by hashes of 64 bits; two among ten million agree by chance once in
+400,000 such searches. **Searched** claims come from the network in models/foq. **Estimated** claims come from games
+between weak players.
 """
 
 SMALL = """## Who wins on small boards (exact)
 
-{made}, {minutes:g} minutes a board at most. Two queens in opposite corners, who cannot move loses; squares are named
-from the lower left. All first moves were searched, each until it was decided; what is not found out needs longer. Times
-hold what was still to be compiled, some seconds.
+{made}, {minutes:g} minutes a board at most. Two queens start in opposite
+corners, and a player who cannot move loses. Squares are named from the lower left. All first moves were searched, each
+until it was decided or the time was up. Times include some seconds of compiling.
 
 {double}
 
-One queen, who cannot move wins:
+One queen; a player who cannot move wins:
 
 {single}
 
@@ -244,23 +245,24 @@ SINGLE_BOARD = """## One queen on the full board (exact)
 `python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where a player
 who cannot move wins, {winner} wins:
 
-| first moves that win | that lose | not found out |
+| first moves that win | that lose | undecided |
 |---|---|---|
 | {wins} | {loses} | {unknown} |
 """
 
 SIZES = """## How the advantage changes with the size (estimated)
 
-{made}. Share of games that who begins wins, between two random players (4000 games) and between two that search 100
-random play-outs (200 games; one standard error is 3.5 points), with the mean number of moves:
+{made}. Share of games won by the first player, and the mean number of moves. Two random players played 4000 games, two
+players with 100 random play-outs a move played 200 (one standard error is 3.5 points):
 
 {chances}
 """
 
 FIRST = """## The first move on the full board (searched)
 
-{made}, by {network}. Value of every first move for White, who begins, by a search of the position
-after it: -1 is lost, +1 won. How far the columns agree says how far search confirms it; nothing here is proved.
+{made}, by {network}. Value of every first move for White, who begins,
+by a search of the position after it: -1 is lost, +1 won. The agreement of the columns shows how far search confirms
+them; nothing here is proved.
 
 {full}
 """
@@ -269,15 +271,15 @@ FULL = """{moves}
 
 ![first moves by value]({picture})
 
-Who wins the full board is thus open: the best move for White, {best}, is worth {value:+.2f} to the network, and its
-opinions moved by up to {moved:.2f} between the first column and the last. In 200 games against itself, 32 simulations a
-move, from {openings} openings of two random moves, who began won {share:.1%} (one standard error: {error:.1f} points;
-both games from an opening are the same), in {plies:.1f} moves on average."""
+So the winner on the full board is open. The best move for White, {best}, is worth {value:+.2f} to the network, and its
+values moved by up to {moved:.2f} between the first column and the last. In 200 games against itself, with 32
+simulations a move from {openings} openings of two random moves, the first player won {share:.1%} (one standard error:
+{error:.1f} points; both games from an opening are the same), in {plies:.1f} moves on average."""
 
 GAMES = """## Three games
 
-{made}, by {network}. A question mark stands behind a move after which a won position was lost (exact,
-as far back as proofs reach).
+{made}, by {network}. A question
+mark follows a move that lost a won position (exact, as far back as proofs reach).
 
 {games}
 """

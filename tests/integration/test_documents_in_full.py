@@ -1,4 +1,4 @@
-"""The pictures of the documents can be drawn, and the README's Python runs."""
+"""The pictures of the documents can be drawn, and their Python runs."""
 
 import re
 import shlex
@@ -49,9 +49,9 @@ def test_pictures_of_the_documents_can_be_drawn(path, call, tmp_path):
             assert (ROOT / name.removeprefix("--out=")).exists()
 
 
-def test_the_python_of_the_readme_runs(monkeypatch):
+def test_the_python_of_the_documents_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
-    rules, depth = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    rules, depth = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/start.md").read_text(), re.MULTILINE | re.DOTALL)
     names = {}
     exec(rules, names)
     assert names["reached"].shape == (1024, 8, 9)

@@ -1,7 +1,7 @@
 """Games of ours replayed in pgx and in OpenSpiel: legal actions, turn, end and result before every ply.
 
 Where a library follows another rule, a test of its own says which one, who is right, and that nothing else differs;
-docs/rules_compared.md sums this up. pgx (Koyamada et al. 2023) and OpenSpiel (Lanctot et al. 2019) are needed by
+docs/rules/compared.md sums this up. pgx (Koyamada et al. 2023) and OpenSpiel (Lanctot et al. 2019) are needed by
 these tests only.
 """
 

@@ -5,7 +5,7 @@ import re
 import shlex
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCUMENTS = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/*.md")))]
+DOCUMENTS = ["README.md", *(str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("docs/**/*.md")))]
 DOCUMENTS += [str(path.relative_to(ROOT)) for path in sorted(ROOT.glob("models/*/README.md"))]
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 

@@ -12,10 +12,12 @@ from documents import CASES, ROOT
 import envs
 from envs import saved
 
-GUIDES = ["README.md", "docs/playing.md", "docs/training.md", "docs/troubleshooting.md", "docs/your_game.md"]
+PAGES = ("start", "playing", "training", "measuring", "troubleshooting", "your_game")
+GUIDES = ["README.md", *(f"docs/{name}.md" for name in PAGES)]
 TINY = ["--num_envs=16", "--num_simulations=2", "--channels=8", "--blocks=1", "--batch_size=32", "--iterations=1"]
 LESS = {"match": ["--games=6"], "gate": ["--games=6"], "ladder": ["--games=6"], "prove": ["--minutes=0.2"]}
-NAMES = {"GAME": "docs/domineering.py"} | {f"runs/{name}": "runs/tiny" for name in ("NAME", "A", "B", "NEW", "BEST")}
+RUNS = ("NAME", "A", "B", "NEW", "BEST", "first")
+NAMES = {"GAME": "docs/domineering.py"} | {f"runs/{name}": "runs/tiny" for name in RUNS}
 
 
 def small(words: list[str]) -> list[str]:
