@@ -15,7 +15,8 @@ RELATIVE = re.compile(r"\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 
 
 def on_config(config: Any) -> None:
-    config["repo_url"], config["repo_name"] = REPOSITORY, "GitHub"
+    """A link in the footer. With `repo_url` the theme would ask GitHub for the number of stars on every page."""
+    config["extra"]["social"] = [{"icon": "fontawesome/brands/github", "link": REPOSITORY, "name": "Repository"}]
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
