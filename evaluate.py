@@ -1,6 +1,6 @@
 """Measures how strong a player is: python evaluate.py match runs/NAME uct:100 --games=400
 
-Without arguments it plays the newest run against the baselines.
+Without arguments it plays 100 games of the newest run against each of the baselines.
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run_prove(command)
         elif command is None:
             newest = str(checkpoint.newest_run(Path("runs")))
-            baselines = usual_baselines(choose_game(None, newest))
-            tables.show(tables.match_table([run_match(Match(newest, baseline))[0] for baseline in baselines]))
+            game = choose_game(None, newest)
+            baselines, games = usual_baselines(game), 100 // game.num_players * game.num_players
+            print(f"{newest} against {', '.join(baselines)}: {games} games each, a few minutes in all", file=sys.stderr)
+            tables.show(tables.match_table([run_match(Match(newest, name, games=games))[0] for name in baselines]))
         else:
             result, verdict = run_match(command)
             if not command.json:

@@ -96,9 +96,10 @@ def train_in(
         if games is not None:
             games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
-    report.say(f"evaluate it:  python evaluate.py match {folder} random")
-    report.say(f"look at it:   python -m agents.run.report {folder}")
-    report.say(f"train longer: python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
+    report.say(f"play against it: python play.py --env={game.name} --opponent={folder}")
+    report.say(f"evaluate it:     python evaluate.py match {folder} random")
+    report.say(f"look at it:      python -m agents.run.report {folder}")
+    report.say(f"train longer:    python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
 
 
 @dataclasses.dataclass(frozen=True)
