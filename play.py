@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from agents.runtime import cli, mesh
+from agents.runtime import advice, cli, mesh
 from agents.serve.options import Options
 
 
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         except ModuleNotFoundError as missing:
             if missing.name and missing.name.partition(".")[0] in ("agents", "envs"):
                 raise
-            cli.fail(f"--ui={options.ui} needs {missing.name}: pip install -e '.[play]'")
+            cli.fail(f"--ui={options.ui} needs {missing.name}: {advice.extra('play')}")
         ui.serve(options)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+import envs
 from envs.game import Game
 
 DEFAULT_MINUTES = 28.0  # budget of a run with neither --iterations nor --minutes
@@ -19,23 +20,28 @@ def demand(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
+COUNT = 2**31 - 1  # largest number that a counter on the device holds
+LONGEST_TIME = 10**6  # minutes or seconds; the system's timers overflow beyond 9e9 seconds
+
+
 @dataclasses.dataclass(frozen=True)
 class Range:
-    """Values that an option may have: from `least` to `most`, or more than `above`."""
+    """Values that an option may have: from `least`, or more than `above`, to `most`. NaN and infinities never."""
 
     least: float = -math.inf
     most: float = math.inf
     above: float = -math.inf
 
     def __str__(self) -> str:
+        most = "" if self.most == math.inf else str(self.most)
         if self.above > -math.inf:
-            return f"be more than {self.above:g}"
-        if self.most < math.inf:
-            return f"be from {self.least:g} to {self.most:g}"
-        return "not be negative" if self.least == 0 else f"be at least {self.least:g}"
+            return f"be more than {self.above:g}" + (f" and at most {most}" if most else "")
+        if self.least == -math.inf:
+            return f"be at most {most}" if most else "be finite"
+        return f"be from {self.least} to {most}" if most else f"be finite and at least {self.least:g}"
 
     def __contains__(self, value: float) -> bool:
-        return math.isfinite(value) and self.least <= value <= self.most and value > self.above
+        return -math.inf < value < math.inf and self.least <= value <= self.most and value > self.above
 
 
 @functools.cache
@@ -55,7 +61,8 @@ class Options:
     def __post_init__(self):
         for name, allowed in ranges_of(type(self)).items():
             value = getattr(self, name)
-            demand(value is None or value in allowed, f"--{name} must {allowed}, not {value}")
+            for number in value if isinstance(value, tuple) else (value,):
+                demand(number is None or number in allowed, f"--{name} must {allowed}, not {number}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,24 +71,24 @@ class RunOptions(Options):
 
     env: str = "foq"
     """Game, as name:option=value,..."""
-    seed: Annotated[int, Range(least=0)] = 0
+    seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     """Random seed. The same seed on the same machine gives the same weights after N iterations."""
-    iterations: Annotated[int | None, Range(above=0)] = None
+    iterations: Annotated[int | None, Range(least=1, most=COUNT)] = None
     """Stop after this many iterations in total, including those before a resume."""
-    minutes: Annotated[float | None, Range(above=0)] = None
+    minutes: Annotated[float | None, Range(above=0, most=LONGEST_TIME)] = None
     """Stop after this much running time in total. The learning rate then follows the clock, so use --iterations for
     bit-for-bit repeatable runs. With neither option, a run takes 28 minutes, or 2 for tiny games."""
     out: str = ""
     """Folder of the run; by default runs/GAME-TIME."""
-    checkpoint_minutes: Annotated[float, Range(least=0)] = 5.0
+    checkpoint_minutes: Annotated[float, Range(least=0, most=LONGEST_TIME)] = 5.0
     """Time between two saves. A crash can lose this much work."""
-    keep_checkpoints: Annotated[int, Range(least=1)] = 2
+    keep_checkpoints: Annotated[int, Range(least=1, most=1000)] = 2
     """Number of resumable checkpoints to keep, each with its replay buffer. Two by default: the newest, and a spare in
     case the disk damages the newest. All networks are kept."""
     preflight: bool = True
     """Learn a solved toy game with the same components alongside the first iterations, and end the run if that fails.
     Takes under a minute. On by default for new runs of --minutes=10 or more; --preflight forces it for any run."""
-    devices: Annotated[int | None, Range(above=0)] = None
+    devices: Annotated[int | None, Range(least=1, most=2**16)] = None
     """Number of devices to share the games; by default as many as possible. Each CPU core counts as one device. Lanes
     play the same games on any number of devices. Each device draws its batches from the rows of its own lanes."""
 
@@ -98,11 +105,11 @@ class RunOptions(Options):
 class SelfplayOptions(Options):
     """Self-play: games in lockstep, openings, resignation."""
 
-    num_envs: Annotated[int, Range(least=1)] = 1024
+    num_envs: Annotated[int, Range(least=1, most=2**20)] = 1024
     """Games played in lockstep (B)."""
-    plies_per_iteration: Annotated[int, Range(least=1)] = 4
+    plies_per_iteration: Annotated[int, Range(least=1, most=4096)] = 4
     """Plies of every game between two visits to the host (T). Games continue across iterations."""
-    random_opening_plies: Annotated[int, Range(least=0)] = 0
+    random_opening_plies: Annotated[int, Range(least=0, most=30_000)] = 0
     """A new game begins after 0 to this many random moves, so that the network also learns unusual positions (after the
     varied openings of Wu 2019)."""
     resign_threshold: Annotated[float, Range(least=-1, most=0)] = -1.0
@@ -119,14 +126,14 @@ class SelfplayOptions(Options):
 class SearchOptions(Options):
     """Search of a move, in self-play and in play."""
 
-    num_simulations: Annotated[int, Range(least=1)] = 16
+    num_simulations: Annotated[int, Range(least=1, most=2**20)] = 16
     """Search simulations per move (N)."""
     search: Literal["gumbel", "puct"] = "gumbel"
     """Gumbel improves the policy even with few simulations (Danihelka et al. 2022). PUCT is AlphaZero's search."""
     search_loop: Literal["native", "mctx"] = "native"
     """Implementation of the tree loop. The native loop writes only along the path of a simulation. mctx's own loop is
     the reference. It draws random numbers for all lanes together, so its games depend on the number of devices."""
-    max_num_considered_actions: Annotated[int, Range(least=1)] = 8
+    max_num_considered_actions: Annotated[int, Range(least=1, most=2**16)] = 8
     """Root actions that sequential halving starts with. A number above half the simulations leaves no second round."""
     gumbel_value_scale: Annotated[float, Range(above=0)] = 0.1
     """Weight of values against the prior in Gumbel search (c_scale of Danihelka et al. 2022). 0.1 suits values rescaled
@@ -157,7 +164,7 @@ class SearchOptions(Options):
     0.3 in chess, 0.03 in 19x19 Go."""
     dirichlet_fraction: Annotated[float, Range(least=0, most=1)] = 0.25
     """Share of that noise in the root prior (Silver et al. 2017)."""
-    temperature_plies: Annotated[int, Range(least=0)] = 30
+    temperature_plies: Annotated[int, Range(least=0, most=COUNT)] = 30
     """Plies from the start of a game in which PUCT samples moves in proportion to visits (Silver et al. 2017). Later it
     plays the most visited move. Gumbel search explores through its own noise throughout."""
 
@@ -174,9 +181,9 @@ class NetworkOptions(Options):
     network: str = "resnet"
     """Body: resnet, strips or mlp. resnet: residual convolutions. strips: mixes whole rows and columns at once, faster
     on a CPU and where pieces act along lines. mlp: a perceptron for games with a handful of cells."""
-    channels: Annotated[int, Range(least=1)] = 32
+    channels: Annotated[int, Range(least=1, most=2**14)] = 32
     """Width of the body."""
-    blocks: Annotated[int, Range(least=0)] = 3
+    blocks: Annotated[int, Range(least=0, most=1000)] = 3
     """Residual blocks of two layers each."""
     pooling: bool = True
     """Let every residual block also see the mean and maximum of its channels over the whole board (Wu 2019, section
@@ -199,14 +206,14 @@ class NetworkOptions(Options):
 class LearnerOptions(Options):
     """Learning: replay, targets, optimiser."""
 
-    replay_capacity: Annotated[int, Range(least=1)] = 200_000
+    replay_capacity: Annotated[int, Range(least=1, most=COUNT)] = 200_000
     """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
-    replay_ratio: Annotated[float, Range(above=0)] = 3.0
+    replay_ratio: Annotated[float, Range(above=0, most=1000)] = 3.0
     """Average number of times that a row is drawn while it is in the buffer. It sets the updates per iteration."""
     augment: bool = True
     """Apply a random symmetry of the game to each drawn row (Silver et al. 2016, methods). This adds positions to learn
     from at no extra cost."""
-    batch_size: Annotated[int, Range(least=1)] = 128
+    batch_size: Annotated[int, Range(least=1, most=2**20)] = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"
     """Muon trains convolutional networks with fewer samples (docs/notes/); see agents/training/learner.py."""
@@ -214,7 +221,7 @@ class LearnerOptions(Options):
     """Peak learning rate, reached after `warmup_positions`. For AdamW use 2e-3."""
     final_lr_fraction: Annotated[float, Range(least=0, most=1)] = 0.05
     """Fraction of the peak left at the end of the budget, after a cosine decay (Loshchilov and Hutter 2017)."""
-    warmup_positions: Annotated[int, Range(least=0)] = 12_800
+    warmup_positions: Annotated[int, Range(least=0, most=COUNT)] = 12_800
     """Positions learned during linear warm-up, in 10 updates at least; 0 for none. Adam's second moments are unreliable
     before (Liu et al. 2020). A position counts each time it is drawn, so the value suits every batch size."""
     weight_decay: Annotated[float, Range(least=0)] = 0.05
@@ -233,7 +240,7 @@ class LearnerOptions(Options):
     """Value target: 1 is the result of the game. Less blends in the searched values of later positions, as in
     TD(lambda) (Sutton 1988). All positions of a long game share one result, which a value head can overfit. Below 1 by
     default in games that may last 200 plies."""
-    ema_positions: Annotated[int, Range(least=0)] = 64_000
+    ema_positions: Annotated[int, Range(least=0, most=COUNT)] = 64_000
     """Positions over which weights are averaged: an update keeps 1 - batch_size / ema_positions of the exponential
     average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages snapshots). 0
     for the newest weights."""
@@ -243,11 +250,11 @@ class LearnerOptions(Options):
 class MatchOptions(Options):
     """Matches during the run: rating and gate."""
 
-    rating_games: Annotated[int, Range(least=0)] = 0
+    rating_games: Annotated[int, Range(least=0, most=10**6)] = 0
     """Games of a match between the current network and its reference, the network of the last match. The sum of the Elo
     differences is the rating shown. Must be a multiple of the number of players, since every opening is played from all
     seats; 0 for none."""
-    rating_positions: Annotated[int, Range(least=1)] = 256_000
+    rating_positions: Annotated[int, Range(least=1, most=COUNT)] = 256_000
     """Positions that the network learns between two such matches."""
     gate: bool = False
     """Self-play uses the last network that won its match by `gate_share`, not the newest network. This is the evaluator
@@ -292,7 +299,8 @@ def read(record: dict[str, Any]) -> Config:
     """The config of a saved record, of this version or of 0.1.
 
     Raises:
-        ValueError: it uses an option that no longer exists.
+        ValueError: an option no longer exists, is of another type or out of its range, or the game is an own game that
+            nobody has named.
         TypeError: an option is unknown.
     """
     record = {RENAMED.get(name, name): value for name, value in record.items()}
@@ -308,7 +316,21 @@ def read(record: dict[str, Any]) -> Config:
     for name in ("recipe", "search_loop"):
         if record.get(name) == "ours":
             record[name] = {"recipe": "default", "search_loop": "native"}[name]
-    return Config(**record)
+    kinds = get_type_hints(Config)
+    for name in kinds.keys() & record.keys():
+        demand(_is_of(record[name], kinds[name]), f"--{name} cannot be {str(record[name])[:80]!r}")
+    config = Config(**record)
+    envs.demand_named(config.env)
+    return config
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a value of JSON is of the type of an option. A whole number may be written for a fraction, no other."""
+    if get_origin(kind) is Literal:
+        return isinstance(value, str) and value in get_args(kind)
+    if get_args(kind):  # X | None
+        return any(_is_of(value, one) for one in get_args(kind))
+    return type(value) in (int, float) if kind is float else type(value) is kind
 
 
 # Options that a resume may change. The others are baked into the arrays or would make it a different run.

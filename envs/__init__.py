@@ -97,7 +97,7 @@ def _module(name: str) -> Any:
     module = importlib.util.module_from_spec(found)
     try:
         found.loader.exec_module(module)
-    except Exception as error:  # an external file may raise anything
+    except (Exception, SystemExit) as error:  # an external file may raise anything
         raise ValueError(f"own game '{name}' cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "make", None)):
         raise ValueError(f"own game '{name}' has no function `make` that gives a Game")
@@ -132,16 +132,32 @@ def make(spec: str) -> Game:
             raise ValueError(f"option '{option}' of game '{name}': '{text}' is not of type {kind}") from None
     key = (name, tuple(options.items()))
     if key not in _cache:
-        game = module.make(**options)
         if name in _own:
-            game = _named(game, name, {k: v for k, v in options.items() if v != defaults[k]})
-        _cache[key] = game
+            _cache[key] = _make_own(module, name, options, defaults)
+        else:
+            _cache[key] = module.make(**options)
     return _cache[key]
 
 
-def _named(game: Any, name: str, options: dict[str, Any]) -> Game:
-    """Renames an own game to the spec that finds its file again."""
+def demand_named(spec: str) -> None:
+    """Refuses an own game that `make` has not loaded before in this process. Files carry specs too, and a file must not
+    choose which code runs: only the person at the command line names it.
+
+    Raises:
+        ValueError: nobody has named the own game.
+    """
+    name = _split(spec)[0]
+    if name.endswith(".py") and name not in _own:
+        raise ValueError(f"it is for the own game {name}, which runs only if you name it: add --env={spec}")
+
+
+def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[str, Any]) -> Game:
+    """An own game, renamed to the spec that finds its file again."""
+    try:
+        game = module.make(**options)
+    except (Exception, SystemExit) as error:
+        raise ValueError(f"own game '{name}': `make` raised {type(error).__name__}: {error}") from error
     if not isinstance(game, Game):
         raise ValueError(f"own game '{name}': `make` gives a {type(game).__name__}, not a Game")
-    tail = ",".join(f"{k}={v}" for k, v in options.items())
+    tail = ",".join(f"{k}={v}" for k, v in options.items() if v != defaults[k])
     return dataclasses.replace(game, name=f"{name}:{tail}" if tail else name)

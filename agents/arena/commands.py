@@ -9,22 +9,24 @@ from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
 import envs
+from agents import config
 from agents.arena import elo, host_match, match, tables
 from agents.arena.host_match import Anyone
 from agents.arena.match import opening_plies_of
+from agents.config import LONGEST_TIME, Range
 from agents.players import gtp_client
 from agents.players.human import coloured, person
 from agents.players.players import Guest, Player, choose_game, make_player
 from agents.players.spec import PERSON, PROGRAM, PlayerSpec, parse
 from agents.players.stateful import make_mover
+from agents.runtime import cli
 
 
 @dataclasses.dataclass(frozen=True)
-class Match:
+class Match(config.Options):
     """A match between two players. Players: random, greedy (one move ahead), uct:N, minimax:D (two-player games), exact
     (perfect play in small games), the folder of a run or model, or person (asked in the terminal). In Go, "gtp:COMMAND"
     is another program. FOLDER@N searches with N simulations, FOLDER@0 is the network alone. FOLDER@2s and uct:2s search
@@ -35,12 +37,12 @@ class Match:
     """First player."""
     b: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="B")]
     """Second player."""
-    games: int | None = None
+    games: Annotated[int | None, Range(least=1, most=10**6)] = None
     """Games in total; every sampled opening is played from all seats. By default 400, or 399 for three players; with a
     person, one game per seat."""
-    num_simulations: int = 32
+    num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
     """Simulations of a network without @N."""
-    opening_plies: int | None = None
+    opening_plies: Annotated[int | None, Range(least=0, most=30_000)] = None
     """Random moves of an opening; without them two deterministic players repeat the same two games. By default two, or
     more if the openings of the match need more to differ, up to symmetry. If the game has too few openings they repeat,
     which is reported and does not narrow the interval."""
@@ -48,19 +50,19 @@ class Match:
     """Replace openings that are already decided, by uct:100 or by a short proof: they say nothing about the players."""
     env: str | None = None
     """Game; by default that of the networks, or foq."""
-    seed: int = 0
+    seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     """Seed of the openings and of all randomness in the players."""
-    sprt: tuple[float, float] | None = None
+    sprt: Annotated[tuple[float, float] | None, Range(least=-10_000, most=10_000)] = None
     """Stop as soon as a sequential test decides between these two Elo differences, with 5% errors of either kind.
     --games is then the maximum; fewer are played if openings and games run out."""
-    timeout: float = host_match.TIMEOUT
+    timeout: Annotated[float, Range(above=0, most=LONGEST_TIME)] = host_match.TIMEOUT
     """Seconds that another program may take for one answer."""
     json: bool = False
     """Print the result as one JSON line."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Gate:
+class Gate(config.Options):
     """Whether a new network replaces the best one: it needs the share --threshold of the points in a match. The exit
     code is 0 if it replaces the best one, else 1."""
 
@@ -68,16 +70,16 @@ class Gate:
     """The challenger; players as in `match`."""
     best: tyro.conf.Positional[str]
     """The current best player."""
-    games: int | None = None
+    games: Annotated[int | None, Range(least=1, most=10**6)] = None
     """As in `match`; so are the options without help text."""
-    threshold: float = 0.55
+    threshold: Annotated[float, Range(least=0, most=1)] = 0.55
     """Required share of the points (Silver et al. 2017). With more than two players the challenger has one seat and
     needs the share that means the same Elo difference."""
-    num_simulations: int = 32
-    opening_plies: int | None = None
+    num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
+    opening_plies: Annotated[int | None, Range(least=0, most=30_000)] = None
     fair: bool = True
     env: str | None = None
-    seed: int = 0
+    seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     json: bool = False
 
 
@@ -103,7 +105,7 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     )
     result = match.result(a, b, played)
     if note := tables.openings_note(result, plies):
-        Console(stderr=True).print(note, highlight=False, soft_wrap=True)
+        cli.console(stderr=True).print(note, soft_wrap=True)
     verdict = (elo.decided(match.evidence(played), *sprt) or "not decided") if sprt else None
     if is_gate:
         verdict = (
@@ -121,7 +123,7 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
 def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: int) -> Anyone:
     """The player of a spec, see `Match`."""
     if spec.kind == PERSON:
-        return Guest(PERSON, person(game, Console(stderr=True, highlight=False)))
+        return Guest(PERSON, person(game, cli.console(stderr=True)))
     if spec.kind == PROGRAM:
         return gtp_client.program(spec)
     if spec.seconds is not None:
@@ -131,20 +133,18 @@ def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: in
 
 def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> match.Games:
     """A match between any two players: in lockstep on the device, or on the host if either of them needs it."""
-    console, words = Console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
-    bar = Progress(*Progress.get_default_columns(), MofNCompleteColumn(), console=console, transient=True)
+    console, words = cli.console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
+    bar = cli.progress(console, MofNCompleteColumn())
     if isinstance(a, Player) and isinstance(b, Player):
         return play_in_lockstep(game, a, b, bar, words, **options)
-    if not timeout > 0:
-        raise ValueError(f"--timeout must be more than 0, not {timeout}")
     if PERSON in (a.name, b.name):
-        console.print(words, highlight=False)
+        console.print(words)
         results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
 
         def show(done: int, lane: host_match.Lane) -> None:
             assert lane.score is not None
             said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
-            console.print("", coloured(game.show(lane.state)), said, sep="\n", highlight=False, soft_wrap=True)
+            console.print("", coloured(game.show(lane.state)), said, sep="\n", soft_wrap=True)
 
         return host_match.play_games(game, a, b, timeout=timeout, tell=show, **options)
     with bar:
@@ -169,7 +169,7 @@ def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words
         except KeyboardInterrupt:
             bar.stop()
             said = f"stopped after {len(points)} of {options['games']} games, the shorter ones first: {tally(points)}"
-            bar.console.print(said, highlight=False, soft_wrap=True)
+            bar.console.print(said, soft_wrap=True)
             raise
 
 

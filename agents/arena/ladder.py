@@ -10,19 +10,20 @@ import dataclasses
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from rich.console import Console
-from rich.progress import Progress
 
 import envs
+from agents import config
 from agents.arena import elo, solved_positions, tables
 from agents.arena import match as arena
 from agents.arena.match import opening_plies_of
+from agents.config import Range
 from agents.players.players import Player, choose_game, make_player, simulations_of, usual_baselines
 from agents.players.spec import NETWORK, parse
+from agents.runtime import cli
 from agents.storage import checkpoint, weights
 from envs import saved
 
@@ -70,8 +71,10 @@ class Matches:
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             for line in lines:
                 record = json.loads(line)
+                if not all(type(score) in (int, float) and 0 <= score <= 1 for score in record["pairs"]):
+                    raise ValueError("pairs: expected shares of a point")
                 self.known[_key(record["match"])] = [float(score) for score in record["pairs"]]
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(f"{path} is not a file of matches; move it away to play them anew") from error
 
     def find(self, match: dict[str, Any]) -> np.ndarray | None:
@@ -90,7 +93,7 @@ def _key(match: dict[str, Any]) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Ladder:
+class Ladder(config.Options):
     """Ratings of the networks of a run and of baselines, from matches in lockstep. Each network plays the two before
     it; the baselines play the first, the middle and the last network. The first baseline has rating 0. Finished matches
     are kept in RUN/matches.jsonl: the same command resumes after a stop, and another plays only new matches. Move that
@@ -101,17 +104,19 @@ class Ladder:
     baselines: tuple[str, ...] | None = None
     """Players in addition to the networks; the first is the anchor. By default random, minimax:2 (two-player games
     only) and uct:100."""
-    games: int | None = None
+    games: Annotated[int | None, Range(least=1, most=10**6)] = None
     """Games of every match; by default 100, or the next lower multiple of the number of players."""
-    networks: int = 12
+    networks: Annotated[int, Range(least=1, most=1000)] = 12
     """Maximum number of networks, spread evenly over the run and including the last."""
     solved: Path | None = None
     """Also measure how often each network keeps the value of the solved positions in this file, alone and with its
     search."""
-    num_simulations: int = 32
-    opening_plies: int | None = None
+    num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
+    opening_plies: Annotated[int | None, Range(least=0, most=30_000)] = None
     fair: bool = True
-    seed: int = 0
+    env: str | None = None
+    """Game; by default that of the networks. A game of your own has to be named."""
+    seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     json: bool = False
     """Print the result as one JSON line."""
     plot: Path | None = None
@@ -120,13 +125,16 @@ class Ladder:
 
 
 def run_ladder(command: Ladder) -> None:
+    if command.plot:
+        tables.demand_plots(command.plot)
     networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
     if not networks:
-        checkpoint.find(command.run, "networks")  # raises the specific error
-    game = choose_game(None, str(networks[-1]))
+        found = checkpoint.find(command.run, "networks")  # usually raises the specific error
+        raise ValueError(f"expected the folder of a run, got {command.run}, one network; its run is {found.parents[1]}")
+    game = choose_game(command.env, str(networks[-1]))
     baselines = usual_baselines(game) if command.baselines is None else command.baselines
-    if not baselines or command.networks < 1:
-        raise ValueError("ladder: want at least one baseline and one network")
+    if not baselines:
+        raise ValueError("ladder: expected at least one baseline, got none")
     positions = solved_positions.read(command.solved, game) if command.solved else None
     specs = [*baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
@@ -170,10 +178,10 @@ def meet(
     matches = [{"game": game.name, "a": names[a], "b": names[b]} | options for a, b in wanted]
     for match in matches:
         match["seed"] = seed_of(command.seed, match["a"], match["b"])
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    console = cli.console(stderr=True, soft_wrap=True)
     if before := sum(known.find(match) is not None for match in matches):
         console.print(f"{before} of {len(wanted)} matches were played before: {known.path}")
-    with Progress(console=console, transient=True) as bar:
+    with cli.progress(console) as bar:
         task = bar.add_task(f"{game.name}: {len(wanted)} matches", total=len(wanted) * options["games"])
         for done, ((a, b), match) in enumerate(zip(wanted, matches, strict=True)):
             tell = lambda points, done=done: bar.update(task, completed=done * options["games"] + len(points))

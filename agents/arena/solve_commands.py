@@ -8,24 +8,27 @@ import signal
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
-from rich.console import Console
+from rich.text import Text
 
 import envs
+from agents import config
 from agents.arena import solved_positions, tables
+from agents.config import LONGEST_TIME, Range
 from agents.network.inference import make_evaluate
 from agents.players.players import Player, choose_game, config_of, for_play, make_player, simulations_of
 from agents.players.spec import NETWORK, parse
+from agents.runtime import cli
 from agents.solvers import proof_number, retrograde
 from agents.storage.weights import load_network
 from envs import saved
 
 
 @dataclasses.dataclass(frozen=True)
-class Solved:
+class Solved(config.Options):
     """How often a player keeps the value of solved positions, in total and by phase of the game. A network that
     searches is also measured alone and without proofs."""
 
@@ -34,18 +37,18 @@ class Solved:
     file: tyro.conf.Positional[Path]
     """JSON lines of records that list the right moves in `winning` or `optimal`, such as
     tests/golden/foq_solved.jsonl.gz."""
-    num_simulations: int = 32
+    num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
     """Simulations of a network without @N."""
     env: str | None = None
     """Game; by default that of the network, or foq."""
-    seed: int = 0
+    seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     """Seed of all randomness in the player."""
     json: bool = False
     """Print the result as one JSON line."""
 
 
 @dataclasses.dataclass(frozen=True)
-class Prove:
+class Prove(config.Options):
     """Who wins a position with best play, by a search to the ends of the game. Ctrl-C prints what is known so far."""
 
     env: tyro.conf.Positional[str]
@@ -58,9 +61,9 @@ class Prove:
     """Folder of a network of exactly this game that guides the search: fewer positions, each of which takes longer."""
     all_moves: bool = False
     """Also find the value of every move, not only of one that keeps the value."""
-    minutes: float = 10.0
+    minutes: Annotated[float, Range(above=0, most=LONGEST_TIME)] = 10.0
     """Maximum time."""
-    positions: int = 2_000_000
+    positions: Annotated[int, Range(least=2 * proof_number.LANES, most=2**30)] = 2_000_000
     """Maximum number of positions in memory for each question; a million of Flight of Queen takes about half a GB."""
     json: bool = False
     """Print the result as one JSON line."""
@@ -68,8 +71,6 @@ class Prove:
 
 def run_solved(command: Solved) -> None:
     game = choose_game(command.env, command.player)
-    if command.num_simulations < 0:
-        raise ValueError(f"--num_simulations must not be negative, not {command.num_simulations}")
     positions, start = solved_positions.read(command.file, game), time.monotonic()
     found, players = {}, looks(command, game)
     if parse(command.player).kind == "exact":
@@ -77,7 +78,7 @@ def run_solved(command: Solved) -> None:
         if unknown:
             many = f"{unknown} position{'s' if unknown > 1 else ''}"
             raise ValueError(f"exact: {many} of {command.file} cannot come up from the start of {game.name}")
-    with Console(stderr=True).status(f"{game.name}: {len(positions.right)} positions"):
+    with cli.console(stderr=True).status(Text(f"{game.name}: {len(positions.right)} positions")):
         for name, player in players.items():
             moves = solved_positions.choose(player, positions, command.seed)
             right = positions.right[np.arange(len(moves)), moves]
@@ -117,18 +118,20 @@ def load_evaluation(folder: str | None, game: envs.Game) -> tuple[Any, Any]:
 
 def run_prove(command: Prove) -> None:
     game = choose_game(command.env, *([command.network] if command.network else []))
-    if command.positions < 2 * proof_number.LANES:
-        raise ValueError(f"--positions must be at least {2 * proof_number.LANES}, not {command.positions}")
     start, played = game.init(), []
     if command.position:
-        start, played = saved.from_file(game, command.position.read_text(encoding="utf-8"))
+        try:
+            start, played = saved.from_file(game, command.position.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{command.position}: {error}") from None
     state = saved.replay(game, start, [*played, *command.moves.split()])[0][-1]
     solve = proof_number.make_solver(game, command.positions, *load_evaluation(command.network, game))
     stop = threading.Event()
     usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
     try:
-        with Console(stderr=True).status(game.name) as status:
-            verdict = solve(state, command.all_moves, 60 * command.minutes, status.update, stop.is_set)
+        with cli.console(stderr=True).status(Text(game.name)) as status:
+            tell = lambda words: status.update(Text(words))
+            verdict = solve(state, command.all_moves, 60 * command.minutes, tell, stop.is_set)
     finally:
         signal.signal(signal.SIGINT, usual)
     moves = {game.action_name(action): value for action, value in verdict.moves.items()}

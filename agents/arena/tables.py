@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from agents.arena.match import Result
 from agents.arena.solved_positions import Score
+from agents.runtime import advice, cli
 
 
 def show(made: Table) -> None:
     """Prints to standard output; a pipe gets wide lines."""
-    Console(width=None if sys.stdout.isatty() else 160).print(made)
+    cli.console(width=None if sys.stdout.isatty() else 160).print(made)
 
 
 def match_table(results: list[Result]) -> Table:
@@ -111,13 +112,21 @@ def passing_lines(passed: list[dict[str, Any]]) -> list[str]:
     return said
 
 
+def demand_plots(path: Path) -> None:
+    """Raises ValueError unless `plot_ladder` can write a file of this name; known before any game is played."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ValueError(f"--plot needs matplotlib: {advice.extra('plots')}")
+    if path.suffix not in (".png", ".svg"):
+        raise ValueError(f"--plot: expected a name that ends in .png or .svg, got {path}")
+    if not path.parent.is_dir():
+        raise ValueError(f"--plot: there is no folder {path.parent}")
+
+
 def plot_ladder(rows: list[dict[str, Any]], path: Path) -> None:
     """Ratings of the networks over their games of self-play, with the baselines as lines. If measured, also the share
     of solved positions whose value they keep."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ValueError("--plot needs matplotlib: pip install -e '.[plots]'") from error
+    from matplotlib.figure import Figure
+
     networks = [row for row in rows if "games" in row]
     with_solved = "kept_alone" in networks[-1]
     figure = Figure(figsize=(12 if with_solved else 7, 4.5), layout="constrained")

@@ -59,15 +59,16 @@ def person(game: Game, console: Console) -> Mover:
         names = [game.action_name(action) for action in actions]
         console.print()
         console.print(coloured(game.show(state)), soft_wrap=True)
-        console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True, markup=False)
+        console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True)
         while True:
             try:
-                line = console.input(f"your move as {seats(game)[int(game.player(state))]}> ")
+                prompt = f"your move as {seats(game)[int(game.player(state))]}> "
+                line = console.input(prompt, markup=False, emoji=False)
             except EOFError:
                 raise ValueError("the input ended before the match did") from None
             try:
                 return saved.action_of(game, state, line.strip())
             except ValueError as error:
-                console.print(str(error), soft_wrap=True, markup=False)
+                console.print(str(error), soft_wrap=True)
 
     return move

@@ -14,7 +14,7 @@ import numpy as np
 import envs
 from agents.config import Config
 from agents.network.network import make_network
-from agents.runtime import processes
+from agents.runtime import advice, processes
 from agents.training import learner, proof_targets, replay
 from agents.training.iteration import Run
 from envs.game import Array
@@ -34,7 +34,8 @@ class NotFiniteError(ValueError):
         details = f"{file} has the details"
         if isinstance(file, OSError):
             details = f"{FILE} with the details could not be written ({file.strerror})"
-        super().__init__(f"{what}; {details}, docs/troubleshooting.md the usual causes; {intact}")
+        causes = advice.document("docs/troubleshooting.md")
+        super().__init__(f"{what}; {details}, {causes} the usual causes; {intact}")
 
 
 def write(folder: Path, run: Run, config: Config) -> Path | OSError:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
+from agents.runtime import advice, cli
 from agents.storage.jsonl import Lines
 
 METRICS, TENSORBOARD = "metrics.jsonl", "tensorboard"  # names in the folder of a run
@@ -108,7 +108,7 @@ class Balance:
         square = lambda name: None if figures.get(name) is None else figures[name] ** 2
         flat = self.learnt.reached(figures.get("value_loss"), figures.get("value_baseline"))
         worse = self.foretold.reached(square("value_error"), square("value_target_rms"))
-        see = 'see "It does not get stronger" in docs/troubleshooting.md'
+        see = f'see "It does not get stronger" in {advice.document("docs/troubleshooting.md")}'
         than = "than one that always says 0"
         if flat is not None:
             numbers = f"(value loss {flat[0]:.3f} of {flat[1]:.3f})"
@@ -130,9 +130,9 @@ class Report:
         self.board = Board(folder / TENSORBOARD, iteration)
         self.unwritten: set[str] = set()  # already reported to the user
         self.balance = Balance()
-        self.console = Console(stderr=True)
+        self.console = cli.console(stderr=True)
         columns = (
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
@@ -146,7 +146,7 @@ class Report:
     def say(self, text: str) -> None:
         """Prints a line for the user on standard error; a failure to do so is ignored."""
         with contextlib.suppress(OSError):
-            self.console.print(text, highlight=False, soft_wrap=True)
+            self.console.print(text, soft_wrap=True)
 
     def iteration(self, figures: dict[str, Any], progress: float) -> None:
         """Publishes one iteration; NaN becomes null."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, NoReturn, TypeVar, cast
 
 import jax
 import tyro
@@ -20,6 +21,8 @@ from agents.config import (
     LearnerOptions,
     MatchOptions,
     NetworkOptions,
+    Options,
+    Range,
     RunOptions,
     SearchOptions,
     SelfplayOptions,
@@ -27,22 +30,22 @@ from agents.config import (
 )
 from agents.run.resume import sizes
 from agents.runtime import mesh, processes
-from agents.runtime.cli import parse
+from agents.runtime.cli import demand_values, fail, parse
 from agents.storage import checkpoint
 
 T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
-class ProcessOptions:
+class ProcessOptions(Options):
     """Several processes, and a run to go on with."""
 
     coordinator: str = ""
     """For several processes, one on every host: HOST:PORT of the first process. With `auto`, the environment of Slurm,
     Open MPI, Kubernetes or a TPU pod names the processes. See docs/scaling.md."""
-    num_processes: int | None = None
+    num_processes: Annotated[int | None, Range(least=1, most=2**16)] = None
     """Number of processes; with HOST:PORT."""
-    process_id: int | None = None
+    process_id: Annotated[int | None, Range(least=0, most=2**16)] = None
     """Number of this process, from 0; with HOST:PORT."""
     resume: str = ""
     """Folder of a run, or one of its resume/ITERATION. Only the budget, saving, --preflight and --devices may
@@ -87,17 +90,25 @@ def parse_options(arguments: Sequence[str], base: Config, resume: str = "") -> C
     return Config(**{name: value for record in records for name, value in dataclasses.asdict(record).items()})
 
 
+class _FirstLook(argparse.ArgumentParser):
+    """Reads the options on which the defaults of the others depend."""
+
+    def error(self, message: str) -> NoReturn:
+        fail(message)
+
+
 def _number(text: str | None) -> int | None:
-    if text is not None and not text.isdigit():
+    if text is not None and not re.fullmatch(r"-?[0-9]{1,30}", text):
         raise ValueError(f"--num_processes and --process_id must be whole numbers, not {text}")
     return None if text is None else int(text)
 
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     """Parses the options of `train.py`: the config, and the checkpoint to resume from, if any."""
+    demand_values(arguments)
     mesh.claim_cores()
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--env", default="foq")
+    first = _FirstLook(add_help=False, allow_abbrev=False)
+    first.add_argument("--env")
     first.add_argument("--resume", default="")
     first.add_argument("--recipe", default="default")
     first.add_argument("--init_from", default="")
@@ -105,7 +116,10 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--num_processes")
     first.add_argument("--process_id")
     chosen, _ = first.parse_known_args(arguments)
-    processes.connect(chosen.coordinator, _number(chosen.num_processes), _number(chosen.process_id))
+    number, place = _number(chosen.num_processes), _number(chosen.process_id)
+    together = ProcessOptions(chosen.coordinator, number, place)  # judged before the processes wait for each other
+    processes.connect(together.coordinator, together.num_processes, together.process_id)
+    named = None if chosen.env is None else envs.make(chosen.env)  # it may be the own game of a saved network
     if chosen.resume:
         path = Path(
             processes.broadcast_str(
@@ -114,7 +128,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         )
         base = checkpoint.about(path)["config"]
     else:
-        path, base = None, preset(envs.make(chosen.env), jax.default_backend(), chosen.recipe)
+        path, base = None, preset(named or envs.make("foq"), jax.default_backend(), chosen.recipe)
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     config = parse_options(arguments, base, chosen.resume)
     config = dataclasses.replace(config, env=envs.make(config.env).name)

@@ -1,4 +1,4 @@
-"""Command lines: parses options with tyro and reports errors as one line and exit code 2."""
+"""Command lines: parses options with tyro, reports errors as one line and exit code 2, prints text as it is."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Annotated, Any, NoReturn, TypeVar
 import docstring_parser
 import jax
 import tyro
+from rich.console import Console
+from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 T = TypeVar("T")
 
@@ -69,9 +71,34 @@ def explain(kind: Any, brief: bool) -> None:
             kind.__annotations__[name] = Annotated[hint, tyro.conf.arg(help=text)]
 
 
+def console(stderr: bool = False, **options: Any) -> Console:
+    """A console that prints every string as it is. Names of folders, typed words and messages may hold what rich takes
+    for markup, such as [/b], or for the name of an emoji."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
+
+
+def progress(shown_on: Console, *more: ProgressColumn) -> Progress:
+    """A progress bar that disappears at its end; its descriptions are printed as they are."""
+    words = TextColumn("{task.description}", markup=False)
+    columns = (words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), *more)
+    return Progress(*columns, console=shown_on, transient=True)
+
+
+def demand_values(arguments: Sequence[str]) -> None:
+    """Refuses empty arguments, such as --resume=$RUN where the variable is not set: nobody means the default by them.
+
+    Raises:
+        ValueError: an argument is empty.
+    """
+    for before, argument in zip(("", *arguments), arguments, strict=False):
+        if not argument.strip() or re.fullmatch(r"--[\w-]+=\s*", argument):
+            raise ValueError(f"expected a value after {argument.strip() or before or 'the command'}, got nothing")
+
+
 def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None) -> Any:
     """`tyro.cli` with option names as in the code and one-line errors. --help shows the first sentence on each option,
     --help-all the whole text."""
+    demand_values(arguments)
     known = {} if default is tyro.MISSING else {"default": default}
     if HELP & set(arguments):
         explain(kind, brief=FULL_HELP not in arguments)

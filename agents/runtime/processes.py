@@ -23,7 +23,6 @@ from jax.experimental import multihost_utils
 CLUSTER = "auto"  # as the coordinator: the cluster's environment lists the processes
 LOST_AFTER = 25  # seconds without a heartbeat before a process counts as lost and the others end
 MEETING = 300  # seconds to wait for all processes at startup
-LONGEST = 1024  # bytes in a broadcast text
 
 
 def connect(coordinator: str, num_processes: int | None, process_id: int | None) -> None:
@@ -69,20 +68,22 @@ def is_main_process() -> bool:
 
 
 def broadcast_str(text: str) -> str:
-    """The main process's text on every process, cut to `LONGEST` bytes. Blocks until all processes call it."""
+    """The main process's text on every process. Blocks until all processes call it."""
     if jax.process_count() == 1:
         return text
-    line = np.zeros(LONGEST, np.uint8)
-    code = text.encode()[:LONGEST] if is_main_process() else b""
-    line[: len(code)] = np.frombuffer(code, np.uint8)
-    return bytes(multihost_utils.broadcast_one_to_all(line)).rstrip(b"\0").decode(errors="ignore")
+    code = np.frombuffer(text.encode(errors="surrogateescape"), np.uint8)
+    length = int(multihost_utils.broadcast_one_to_all(np.int32(len(code))))  # all must send arrays of one shape
+    sent = code if is_main_process() else np.zeros(length, np.uint8)
+    return bytes(multihost_utils.broadcast_one_to_all(sent)).decode(errors="surrogateescape")
 
 
 def allgather(*numbers: float) -> np.ndarray:
-    """Numbers of all processes, [processes, len(numbers)], equal everywhere; float32 if there are several processes."""
+    """Numbers of all processes, float64[processes, len(numbers)], equal everywhere. They travel as pairs of uint32: JAX
+    would cut doubles to single precision, in which the seconds of a long run lose their fractions."""
+    own = np.array(numbers, np.float64)
     if jax.process_count() == 1:
-        return np.array([numbers])
-    return np.asarray(multihost_utils.process_allgather(np.array(numbers, np.float32)))
+        return own[None]
+    return np.asarray(multihost_utils.process_allgather(own.view(np.uint32))).view(np.float64)
 
 
 def whole(tree: Any) -> Any:

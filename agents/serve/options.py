@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import ipaddress
-import math
-from typing import Literal
+from typing import Annotated, Literal
 
+from agents import config
+from agents.config import LONGEST_TIME, Range
 from agents.players.spec import parse
 from agents.storage import weights as models
 from envs.game import Game
 
 UNTRAINED = "uct:400"  # opponent if no network is shipped
-MOST_TREES = 256
 MOST_SIMULATIONS = 4096  # on the page
 
 
 @dataclasses.dataclass(frozen=True)
-class Options:
+class Options(config.Options):
     """Play a game: on a web page, in the terminal, or with another program through GTP."""
 
     env: str = "foq"
@@ -28,44 +28,37 @@ class Options:
     """random, greedy, uct:N, minimax:D, the folder of a run or model, prove:N,PLAYER, or `person` for two people.
     prove:N,PLAYER plays moves proven within N positions and half of the seconds, otherwise PLAYER's. By default the
     network of models/ for exactly this game, or uct:400 if there is none."""
-    num_simulations: int = 128
+    num_simulations: Annotated[int, Range(least=1, most=10**6)] = 128
     """Maximum simulations of a move, in each tree; on the page up to 4096."""
-    seconds: float = 5.0
+    seconds: Annotated[float, Range(above=0, most=LONGEST_TIME)] = 5.0
     """Maximum seconds of a move."""
-    trees: int = 1
+    trees: Annotated[int, Range(least=1, most=256)] = 1
     """Trees that search the same position in parallel, in the terminal and through GTP; their results are added up.
     They are shared by as many devices as divide their number, a CPU counting as one for each of its cores."""
-    resign: float = 0.9
+    resign: Annotated[float, Range(least=0, most=1)] = 0.9
     """Through GTP, the engine resigns when its value has been below minus this at three of its moves in a row, except
     in the opening; 1 plays to the end."""
-    seat: int = 1
+    seat: Annotated[int, Range(least=0, most=26)] = 1
     """Your place in the order of moves, from 1, in the terminal; 0 watches the opponent play all places."""
     host: str = "127.0.0.1"
     """Address of the page. Any address but the loopback lets others in."""
-    port: int = 8000
+    port: Annotated[int, Range(least=0, most=65535)] = 8000
     """Port of the page; 0 takes a free one."""
     open: bool = True
     """Open the page in the browser, if there is a display."""
 
     def __post_init__(self):
-        if self.num_simulations < 1:
-            raise ValueError(f"--num_simulations must be at least 1, not {self.num_simulations}")
+        super().__post_init__()
         if self.ui == "web" and self.num_simulations > MOST_SIMULATIONS:
             raise ValueError(
                 f"--num_simulations must be at most {MOST_SIMULATIONS} on the page, not {self.num_simulations}"
             )
         if self.ui == "web" and self.opponent and (parse(self.opponent).number or 0) > MOST_SIMULATIONS:
             raise ValueError(f"--opponent={self.opponent}: on the page want at most {MOST_SIMULATIONS} simulations")
-        if not (math.isfinite(self.seconds) and self.seconds > 0):
-            raise ValueError(f"--seconds must be more than 0, not {self.seconds}")
-        if not 1 <= self.trees <= MOST_TREES:
-            raise ValueError(f"--trees must be from 1 to {MOST_TREES}, not {self.trees}")
         if self.trees > 1 and self.ui == "web":
             raise ValueError("--trees is for --ui=text and --ui=gtp: the page searches many positions at once instead")
-        if not 0 <= self.resign <= 1:
-            raise ValueError(f"--resign must be from 0 to 1, not {self.resign}")
-        if not 0 <= self.port < 2**16:
-            raise ValueError(f"--port must be from 0 to 65535, not {self.port}")
+        if not self.host:
+            raise ValueError("expected an address after --host, got nothing, which would mean every address")
 
 
 def opponent(options: Options, game: Game) -> str:

@@ -21,6 +21,7 @@ from agents.players.human import coloured
 from agents.players.players import Mover
 from agents.players.spec import NETWORK, PERSON, UCT, PlayerSpec, parse
 from agents.players.stateful import TreePlayer, make_mover, words
+from agents.runtime import advice, cli
 from agents.serve import options as settings
 from agents.serve.options import Options
 from agents.storage import weights
@@ -79,7 +80,7 @@ class TerminalGame:
 
     def turn_of_the_opponent(self) -> None:
         assert self.mover is not None
-        with self.console.status(f"{self.name} thinks") if self.console.is_terminal else contextlib.nullcontext():
+        with self.console.status(Text(f"{self.name} thinks")) if self.console.is_terminal else contextlib.nullcontext():
             action = self.mover(self.states[0], self.actions, self.state)
         self.say(f"{self.name} plays {self.game.action_name(action)}")
         self.play(action)
@@ -216,7 +217,7 @@ def _sgf() -> Any:
     try:
         from agents.serve import sgf
     except ModuleNotFoundError as missing:
-        raise ValueError(f".sgf needs {missing.name}: pip install -e '.[play]'") from None
+        raise ValueError(f".sgf needs {missing.name}: {advice.extra('play')}") from None
     return sgf
 
 
@@ -299,7 +300,7 @@ def serve(options: Options) -> None:
         sys.stdin.reconfigure(errors="replace")  # a pipe may carry bytes that are not text
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  arrow keys, if the system has readline
-    console = Console(highlight=False)
+    console = cli.console()
     game = envs.make(options.env)
     sitting = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
     whom = "two people" if sitting.mover is None else f"against {sitting.name}"

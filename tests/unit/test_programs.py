@@ -84,7 +84,7 @@ BAD = {
     "unknown game option": ("train.py", ["--env=foq:size=3"], "known options: rows"),
     "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
-    "no games": ("train.py", ["--num_envs=0"], "--num_envs must be at least 1"),
+    "no games": ("train.py", ["--num_envs=0"], "--num_envs must be from 1"),
     "weights of nothing": ("train.py", ["--init_from=nowhere"], "nowhere does not exist"),
     "no such devices": ("train.py", ["--devices=99"], "--devices=99: must be from 1"),
     "no number": ("train.py", ["--num_envs=many"], "num_envs"),
@@ -103,7 +103,15 @@ BAD = {
         ["match", "minimax:2", "random", "--env=foq_multi"],
         "minimax:2 is for two players; foq_multi:",
     ),
-    "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions must be at least 512"),
+    "no network in a ladder": ("evaluate.py", ["ladder", "nowhere", "--networks=0"], "--networks must be from 1 to"),
+    "a plot of no format": ("evaluate.py", ["ladder", "nowhere", "--plot=x.xyz"], "ends in .png or .svg, got x.xyz"),
+    "a plot nowhere": ("evaluate.py", ["ladder", "nowhere", "--plot=no/x.svg"], "there is no folder no"),
+    "an unset variable": ("train.py", ["--resume="], "expected a value after --resume=, got nothing"),
+    "an empty word": ("train.py", ["--resume", ""], "expected a value after --resume, got nothing"),
+    "every address": ("play.py", ["--host="], "expected a value after --host=, got nothing"),
+    "markup in a folder": ("evaluate.py", ["match", "o[/b]", "random"], "unknown player 'o[/b]'"),
+    "a word without its value": ("train.py", ["--init_from", "--seed=1"], "--init_from"),
+    "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions must be from 512"),
 }
 
 

@@ -277,7 +277,7 @@ def test_a_terminal_gets_colours():
         ("--env=tictactoe --opponent=prove:many,random", "as in prove:100000,uct:100"),
         ("--ui=gtp --env=go:size=5 --opponent=prove:1000,models/go_5x5", "expected a network that searches, or uct:N"),
         ("--env=tictactoe --seat=3", "--seat must be from 1 to 2"),
-        ("--num_simulations=0", "--num_simulations must be at least 1"),
+        ("--num_simulations=0", "--num_simulations must be from 1"),
         ("--trees=0", "--trees must be from 1 to 256"),
         ("--ui=web --trees=2", "--trees is for --ui=text and --ui=gtp"),
         ("--ui=voice", "--ui"),

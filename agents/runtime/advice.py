@@ -1,0 +1,22 @@
+"""Commands that messages advise: an installed copy has other ones than a checkout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+CHECKOUT = (Path(__file__).parents[2] / "pyproject.toml").is_file()
+
+
+def program(name: str) -> str:
+    """The command that starts `train`, `evaluate` or `play`."""
+    return f"python {name}.py" if CHECKOUT else f"ripzero-{name}"
+
+
+def extra(name: str) -> str:
+    """The command that installs an optional group of dependencies."""
+    return f"pip install -e '.[{name}]'" if CHECKOUT else f"pip install 'ripzero[{name}]'"
+
+
+def document(path: str) -> str:
+    """A document of the repository, which an installed copy does not carry."""
+    return path if CHECKOUT else f"{path} of the repository"

@@ -1,0 +1,108 @@
+"""Words of people and names of files reach a console as they are, whatever rich would make of them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import sys
+from pathlib import Path
+
+import hypothesis
+import numpy as np
+import pytest
+from fuzzing import MARKUP, TEXT, budget
+from rich.text import Text
+
+import envs
+import play
+from agents.arena import tables
+from agents.arena.match import Result
+from agents.players.human import person
+from agents.run.metrics import Report
+from agents.runtime import cli
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "agents").rglob("*.py"))
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_consoles_and_bars_are_made_in_one_place(path):
+    """Whoever makes one elsewhere gets rich's markup."""
+    if path.name == "cli.py":
+        return
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call):
+            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            assert name not in ("Console", "from_markup", "get_default_columns"), node.lineno
+            if name == "Progress":  # the bar of a run: its columns are its own
+                assert path.name == "metrics.py"
+            if name == "TextColumn" and ast.unparse(node.args[0]) == "'{task.description}'":
+                assert any(key.arg == "markup" and not ast.literal_eval(key.value) for key in node.keywords)
+            if name == "status":
+                assert isinstance(node.args[0], ast.Constant) or ast.unparse(node.args[0]).startswith("Text("), (
+                    node.lineno
+                )
+
+
+@budget(60)
+@hypothesis.given(MARKUP | TEXT)
+def test_a_console_prints_text_as_it_is(words):
+    out = io.StringIO()
+    console = cli.console(file=out, width=1000, soft_wrap=True)
+    console.print(words)
+    expected = io.StringIO()
+    cli.console(file=expected, width=1000, soft_wrap=True).print(Text(words))
+    assert out.getvalue() == expected.getvalue()
+    with cli.progress(cli.console(file=io.StringIO(), force_terminal=True)) as bar:
+        bar.add_task(words)
+
+
+@budget(40)
+@hypothesis.given(MARKUP)
+def test_tables_show_names_as_they_are(words):
+    result = Result(
+        a=words, b=words, players=2, games=2, openings=1, repeated=1, wins=1, draws=0, losses=1, score=0.5,
+        score_interval=(0.1, 0.9), elo=0.0, elo_interval=(-1.0, 1.0), mean_plies=3.0,
+    )  # fmt: skip
+    row = {"player": words, "elo": 1.0, "interval": [0, 1]}
+    for made in (
+        tables.match_table([result]),
+        tables.ladder_table(words, [row]),
+        tables.verdict_table(words, 1.0, {words: 1.0}),
+        tables.solved_table(words, {}, np.array(["all"]), np.ones(1)),
+    ):
+        out = io.StringIO()
+        cli.console(file=out, width=200).print(made)
+        assert words in out.getvalue()
+
+
+@budget(20)
+@hypothesis.given(MARKUP)
+def test_a_run_says_names_as_they_are(tmp_path_factory, words):
+    report = Report(tmp_path_factory.mktemp("run"), 0, 0.0)
+    report.console.file = out = io.StringIO()
+    report.say(f"run in {words}")
+    report.phase(words)
+    report.close()
+    assert f"run in {words}" in out.getvalue()
+
+
+@budget(20)
+@hypothesis.given(MARKUP)
+def test_a_person_types_what_they_like(words):
+    """In the terminal and in a match: the game goes on, and the words are quoted."""
+    out, before = io.StringIO(), (sys.stdin, sys.stdout)
+    sys.stdin, sys.stdout = io.StringIO(f"{words}\nmoves\n"), out
+    try:
+        play.main(["--env=tictactoe", "--ui=text", "--opponent=person"])
+    finally:
+        sys.stdin, sys.stdout = before
+    assert "played: none" in out.getvalue()
+    assert f"no cell '{words}'" in out.getvalue()
+    game, told = envs.make("tictactoe"), io.StringIO()
+    sys.stdin = io.StringIO(f"{words}\nb2\n")
+    try:
+        assert person(game, cli.console(file=told, width=400))(game.init(), [], game.init()) == 4
+    finally:
+        sys.stdin = before[0]
+    assert f"no cell '{words}'" in told.getvalue()
