@@ -119,8 +119,9 @@ def choose_game(env: str | None, *players: str | PlayerSpec) -> Game:
     Raises:
         ValueError: unknown game or player, or a network of another game.
     """
+    named = None if env is None else envs.make(env)  # first: a network for an own game is refused unless it is named
     known = {str(spec): game for spec in players if (game := game_of(spec)) is not None}
-    name = envs.make(env or next(iter(known.values()), "foq")).name
+    name = (named or envs.make(next(iter(known.values()), "foq"))).name
     for spec, game in known.items():
         if game != name:
             raise ValueError(f"expected a network for {name}, got one for {game} in {spec}")

@@ -16,15 +16,18 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tyro
 
 import envs
 from agents.arena.ladder import LADDER
 from agents.run import game_log
 from agents.run.metrics import METRICS
-from agents.runtime import cli
+from agents.runtime import advice, cli
+from agents.storage import jsonl
 from agents.storage import weights as models
 
 FILE = "report.html"
+COUNTERS = ("iteration", "minutes", "total_games", "total_plies")  # in every line
 SAMPLES, PICTURES = 3, 6  # sampled games, and positions of each
 COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 
@@ -105,20 +108,34 @@ def read_metrics(folder: Path) -> Rows:
     path = folder / METRICS
     if not path.is_file():
         raise ValueError(f"{folder} holds no {METRICS}: give the folder of a run, such as runs/NAME")
-    rows = [json.loads(line) for line in path.read_text().splitlines() if line.endswith("}")]
+    rows = list(jsonl.read(path))
     if not rows:
         raise ValueError(f"{path} is empty: the run has not finished an iteration yet")
+    for number, row in enumerate(rows, 1):
+        absent = [name for name in COUNTERS if type(row.get(name)) not in (int, float)]
+        if absent or not all(_plottable(value) for value in row.values()):
+            raise jsonl.damaged(path, number, f"expected numbers{f' in {absent[0]}' if absent else ''}")
     for row in rows:
         if "validation_loss" in row and row.get("rating_score") is not None:
             row["wins_minus_losses"] = 2 * row["rating_score"] - 1
     return rows
 
 
+def _plottable(value: Any) -> bool:
+    """Whether a metric is a number, absent, or a list of such, as a calibration is."""
+    return all(map(_plottable, value)) if isinstance(value, list) else value is None or type(value) in (int, float)
+
+
+def _two_columns(value: Any) -> bool:
+    columns = value if isinstance(value, list) and len(value) == 2 else [None]
+    return all(isinstance(column, list) and all(type(x) in (int, float) for x in column) for column in columns)
+
+
 def new_figure(wide: bool = False):
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise ValueError("the report needs matplotlib: pip install -e '.[plots]'") from error
+        raise ValueError(f"the report needs matplotlib: {advice.extra('plots')}") from error
     figure = Figure(figsize=(9.6 if wide else 4.8, 2.7), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)
@@ -165,6 +182,9 @@ def draw_calibration(rows: Rows) -> str | None:
     late = [row["calibration"] for row in rows[-max(1, len(rows) // 5) :] if row.get("calibration")]
     if not late:
         return None
+    sizes = {len(column) for part in late for column in part} if all(map(_two_columns, late)) else set()
+    if len(sizes) != 1 or 0 in sizes:
+        raise ValueError(f"{METRICS} is damaged: expected a calibration of two lists of numbers, of one length")
     counts, sums = ([sum(column) for column in zip(*(part[i] for part in late), strict=True)] for i in (0, 1))
     width = 2 / len(counts)
     middles = [-1 + width * (i + 0.5) for i in range(len(counts))]
@@ -189,7 +209,10 @@ def draw_ladder(folder: Path) -> str | None:
     from agents.arena.tables import draw_ladder as draw
 
     figure, axes = new_figure(wide=True)
-    draw(axes, json.loads(path.read_text())["ratings"])
+    try:
+        draw(axes, json.loads(path.read_text(encoding="utf-8"))["ratings"])
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: {type(error).__name__}: {error}") from None
     return as_svg(figure)
 
 
@@ -320,12 +343,24 @@ def page(folder: Path) -> str:
     )
 
 
+@dataclasses.dataclass(frozen=True)
+class Command:
+    """Writes one page about a run: curves, calibration, games."""
+
+    run: tyro.conf.Positional[Path]
+    """Folder of a run."""
+    page: tyro.conf.Positional[Path | None] = None
+    """File to write; by default report.html in that folder."""
+    env: str | None = None
+    """Game of your own that the run is for; others need no name."""
+
+
 def main(show: Callable[[str], None] = print) -> None:
     with cli.errors():
-        if len(sys.argv) not in (2, 3):
-            raise ValueError("want the folder of a run, such as runs/NAME, and perhaps the file to write")
-        folder = Path(sys.argv[1])
-        target = Path(sys.argv[2]) if len(sys.argv) == 3 else folder / FILE
+        command = cli.parse(Command, sys.argv[1:])
+        if command.env is not None:
+            envs.make(command.env)
+        folder, target = command.run, command.page or command.run / FILE
         text = page(folder)
         fresh = target.with_name(target.name + ".new")
         fresh.write_text(text, encoding="utf-8")

@@ -27,7 +27,7 @@ import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict, get_type_hints
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ import orbax.checkpoint as ocp
 
 from agents import config as config_lib
 from agents.config import Config
-from agents.runtime import processes
+from agents.runtime import advice, processes
 
 # Orbax logs pages about every error that it also raises.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -392,18 +392,50 @@ def _warn(text: str) -> None:
 
 
 def about(path: Path) -> dict[str, Any]:
-    """The record of a checkpoint: `config` (a Config), `iteration` and the counters given to `Saver.start`."""
-    record = _read(path, "about", ocp.args.JsonRestore())
+    """The record of a checkpoint, see `record`."""
+    return record(json.dumps(_read(path, "about", ocp.args.JsonRestore())), f"checkpoint {path}")
+
+
+class About(TypedDict):
+    """Counters of a run that its networks carry; a missing one counts as 0."""
+
+    iteration: int
+    minutes: float
+    total_games: int
+    total_plies: int
+
+
+def record(text: str, where: str) -> dict[str, Any]:
+    """The record of a network or a run: `config` (a Config) and the counters of `About`. Every record passes here, and
+    nothing is built from one before its form is known.
+
+    Args:
+        text: JSON.
+        where: the file, for messages.
+
+    Raises:
+        CheckpointError: it is damaged, of another version, or for an own game that nobody has named.
+    """
     try:
-        return {**record, "config": config_lib.read(record["config"])}
-    except (TypeError, KeyError, ValueError) as error:
-        raise CheckpointError(f"checkpoint {path} is of another version: {error}") from error
+        found = json.loads(text)
+        if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
+            raise ValueError("expected an object with a config")
+        for name, kind in get_type_hints(About).items():
+            value = found.setdefault(name, 0)
+            if type(value) not in (int, kind) or not 0 <= value < 1e15:
+                raise ValueError(f"{name} cannot be {str(value)[:80]!r}")
+        return {**found, "config": config_lib.read(found["config"])}
+    except (TypeError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"{where} is damaged or of another version: {error}") from error
 
 
 def load_weights(path: Path, shapes: Any) -> Any:
     """Weights for play from `networks/ITERATION`; `shapes` is their pytree of `jax.ShapeDtypeStruct`."""
     on_host = jax.tree.map(lambda x: np.empty(x.shape, x.dtype), shapes)  # each process reads its own copy
-    return jax.tree.map(jnp.asarray, restore(path, "weights", on_host))
+    weights = restore(path, "weights", on_host)
+    if not all(np.isfinite(x).all() for x in jax.tree.leaves(weights)):
+        raise CheckpointError(f"checkpoint {path} is damaged: its weights are not all finite")
+    return jax.tree.map(jnp.asarray, weights)
 
 
 def newest_run(folder: Path) -> Path:
@@ -414,5 +446,7 @@ def newest_run(folder: Path) -> Path:
     """
     runs = [p for p in folder.iterdir() if numbered(p / "networks")] if folder.is_dir() else []
     if not runs:
-        raise CheckpointError(f"no run with a checkpoint under {folder}/; train one first: python train.py --env=foq")
+        raise CheckpointError(
+            f"no run with a checkpoint under {folder}/; train one first: {advice.program('train')} --env=foq"
+        )
     return max(runs, key=lambda p: numbered(p / "networks")[-1].stat().st_mtime)

@@ -5,25 +5,30 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
+import envs
+from agents import config
+from agents.config import Range
 from agents.runtime import cli
 from agents.storage import weights as models
 
 
 @dataclasses.dataclass(frozen=True)
-class Export:
+class Export(config.Options):
     """Writes a network of a run as one small half-precision file."""
 
     source: tyro.conf.Positional[Path]
     """Folder of a run, or one of its networks/ITERATION."""
     folder: tyro.conf.Positional[Path]
     """Folder of the model, such as models/foq."""
-    play_value_scale: float | None = None
+    play_value_scale: Annotated[float | None, Range(above=0)] = None
     """Weight of the network's values in play, as for train.py; by default as in the run. Unreliable values deserve
     less: use the scale that best preserves the value of solved positions."""
+    env: str | None = None
+    """Game of your own that the network is for; others need no name."""
     leaf_symmetry: Literal["none", "random", "average"] | None = None
     """How the search evaluates leaves in play, as for train.py; by default as in the run. The average over all
     symmetries of the game is more accurate, but costs one evaluation per symmetry."""
@@ -32,6 +37,8 @@ class Export:
 def main() -> None:
     with cli.errors():
         command = cli.parse(Export, sys.argv[1:])
+        if command.env is not None:
+            envs.make(command.env)
         told = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
         options = {name: value for name, value in told.items() if value is not None}
         written = models.save(command.source, command.folder, **options)

@@ -7,8 +7,10 @@ import errno
 import json
 import math
 import os
+from collections.abc import Iterator
 from io import BufferedReader, FileIO
 from pathlib import Path
+from typing import Any
 
 
 class Lines:
@@ -50,6 +52,29 @@ class Lines:
     def close(self) -> None:
         if self.file is not None:
             self.file.close()
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The objects of a file, without a last line that a crash cut off.
+
+    Raises:
+        ValueError: a line is something else; the message names file and line.
+    """
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            if line.endswith(b"\n"):
+                try:
+                    found = json.loads(line)
+                except (ValueError, RecursionError) as error:
+                    raise damaged(path, number, error) from None
+                if not isinstance(found, dict):
+                    raise damaged(path, number, "expected an object")
+                yield found
+
+
+def damaged(path: Path, line: int, why: object) -> ValueError:
+    """An error for the user that names a file and the number of a line."""
+    return ValueError(f"{path}, line {line} is damaged: {why}")
 
 
 BLOCK = 4096  # bytes per read when looking for the beginning of a line

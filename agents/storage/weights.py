@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
 import json
+import math
 import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +18,6 @@ import jax
 import numpy as np
 
 import envs
-from agents import config as config_lib
 from agents.config import Config
 from agents.network.network import Network, make_network
 from agents.storage import checkpoint
@@ -23,6 +26,7 @@ from envs.game import Game
 
 FILE = "network.npz"
 ABOUT = "about"
+LONGEST_ABOUT = 1 << 18  # bytes of the record in a file
 PACKED = Path(__file__).parents[1] / "models"  # in a wheel
 SHIPPED = PACKED if PACKED.is_dir() else Path(__file__).parents[2] / "models"
 
@@ -58,11 +62,11 @@ def about(path: Path) -> dict[str, Any]:
     """The record of a network: `config` (a Config), `iteration` and the counters of the run so far."""
     if not (path / FILE).is_file():
         return checkpoint.about(path)
-    try:
-        record = json.loads(str(_read(path)[ABOUT]))
-        return {**record, "config": config_lib.read(record["config"])}
-    except (TypeError, KeyError, ValueError) as error:
-        raise CheckpointError(f"{path / FILE} is damaged or of another version: {error}") from error
+    with _opened(path) as file:
+        text = _array(path, file, ABOUT, LONGEST_ABOUT)
+    if text.shape or text.dtype.kind != "U":
+        raise CheckpointError(f"{path / FILE} is damaged: its record is no text")
+    return checkpoint.record(str(text), str(path / FILE))
 
 
 def digest(path: Path) -> str:
@@ -77,16 +81,17 @@ def load(path: Path, config: Config) -> Any:
     """Weights in float32; `path` from `find`, `config` from `about`."""
     if not (path / FILE).is_file():
         return checkpoint.load_weights(path, shapes_of(config.env, config))
-    stored = _read(path)
     shapes = shapes_of(config.env, config)
+    with _opened(path) as file:
 
-    def leaf(where: Any, wanted: Any) -> np.ndarray:
-        name = jax.tree_util.keystr(where)
-        if name not in stored or stored[name].shape != wanted.shape:
-            raise CheckpointError(f"{path / FILE} does not fit its game: {name}")
-        return stored[name].astype(wanted.dtype)
+        def leaf(where: Any, wanted: Any) -> np.ndarray:
+            name = jax.tree_util.keystr(where)
+            array = _array(path, file, name, 8 * wanted.size, wanted.shape)
+            if array.dtype.kind != "f" or not np.isfinite(array).all():
+                raise CheckpointError(f"{path / FILE} is damaged: {name} holds something else than finite numbers")
+            return array.astype(wanted.dtype)
 
-    return jax.tree_util.tree_map_with_path(leaf, shapes)
+        return jax.tree_util.tree_map_with_path(leaf, shapes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,31 +129,69 @@ def shapes_of(env: str, config: Config) -> Any:
     return jax.eval_shape(make_network(envs.make(env), config).init, jax.random.key(0))
 
 
-def _read(path: Path) -> dict[str, np.ndarray]:
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive of arrays; whatever is wrong with it is told as damage."""
     try:
-        with np.load(path / FILE, allow_pickle=False) as file:
-            return dict(file)
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        with zipfile.ZipFile(path / FILE) as file:
+            yield file
+    except CheckpointError:
+        raise
+    except (ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise CheckpointError(f"{path / FILE} is damaged: {error}") from error
 
 
+def _array(path: Path, file: zipfile.ZipFile, name: str, most: int, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """One array of the archive. Its form is judged by its header, before memory is taken for its contents: a file of a
+    few bytes may announce terabytes. Objects, which could run code, are never read.
+
+    Args:
+        path: the network, for messages.
+        file: the archive.
+        name: of the array.
+        most: largest number of bytes.
+        shape: the only shape that is right, if it is known.
+
+    Raises:
+        CheckpointError: there is no such array, or it has another form.
+    """
+    if f"{name}.npy" not in file.namelist():
+        raise CheckpointError(f"{path / FILE} does not fit its game: {name} is missing")
+    with file.open(f"{name}.npy") as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            raise CheckpointError(f"{path / FILE} is damaged: {name} is of an unknown format")
+        its, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
+        if shape is not None and its != shape:
+            raise CheckpointError(f"{path / FILE} does not fit its game: {name} has the shape {its}, not {shape}")
+        size = math.prod(its) * dtype.itemsize
+        if size > most or min(its, default=0) < 0 or dtype.hasobject:
+            raise CheckpointError(f"{path / FILE} is damaged: {name} cannot have {size} bytes of {dtype}")
+        flat = np.frombuffer(stream.read(size), dtype)
+    return flat.reshape(its, order="F" if columns_first else "C")
+
+
 def save(source: Path, folder: Path, **options: Any) -> Path:
-    """Writes the network of `source`, a run or one of its networks, into `folder`; completely or not at all. `options`
-    override options of play. The paths of the run and of its initial network stay private.
+    """Writes the network of `source`, a run or one of its networks, into `folder` in half precision; `options` override
+    options of play. See `write`.
 
     Raises:
         ValueError: an option out of range, or weights that half precision cannot hold.
     """
     path = find(source)
     record = about(path)
-    weights = jax.tree_util.tree_leaves_with_path(load(path, record["config"]))
+    weights = load(path, record["config"])
+    for where, x in jax.tree_util.tree_leaves_with_path(weights):
+        if not (np.abs(x) <= np.finfo(np.float16).max).all():
+            raise ValueError(f"{path}: {jax.tree_util.keystr(where)} does not fit into half precision")
     record["config"] = dataclasses.replace(record["config"], **options)
-    arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(x) for where, x in weights}
-    limit = np.finfo(np.float16).max
-    for name, x in arrays.items():
-        if not (np.abs(x) <= limit).all():
-            raise ValueError(f"{path}: {name} does not fit into half precision")
-        arrays[name] = x.astype(np.float16)
+    return write(folder, record, jax.tree.map(lambda x: np.asarray(x, np.float16), weights))
+
+
+def write(folder: Path, record: dict[str, Any], weights: Any) -> Path:
+    """Writes weights and their record, see `about`, as one file in `folder`; completely or not at all. The paths of the
+    run and of its initial network stay private."""
+    leaves = jax.tree_util.tree_leaves_with_path(weights)
+    arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(x) for where, x in leaves}
     text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "init_from": ""}})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)

@@ -35,7 +35,7 @@ def test_it_trains_without_touching_the_package(tmp_path):
     options = ["--num_envs=16", "--num_simulations=4", "--iterations=2", "--out=run"]
     done = call(str(ROOT / "train.py"), f"--env={OWN}:rows=3", *options, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    done = call(str(ROOT / "evaluate.py"), "match", "run@2", "random", "--games=8", cwd=tmp_path)
+    done = call(str(ROOT / "evaluate.py"), "match", "run@2", "random", "--games=8", f"--env={OWN}:rows=3", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "run/networks/2@2" in done.stdout
 

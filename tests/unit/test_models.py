@@ -1,19 +1,22 @@
 """Networks as small files: the same play as the run they come from, in half precision."""
 
 import dataclasses
+import json
 import shutil
 import sys
+import tracemalloc
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from in_process import in_process
 
 import envs
 from agents.config import preset
 from agents.network.network import make_network
-from agents.players.players import for_play, game_of, make_player
+from agents.players.players import choose_game, for_play, game_of, make_player
 from agents.run.resume import save
 from agents.storage import export
 from agents.storage import weights as models
@@ -130,3 +133,103 @@ def test_a_network_of_ones_own_comes_before_a_shipped_one_of_the_same_name(folde
     assert game_of("models/tictactoe") == envs.make(SPEC).name
     assert models.shipped(envs.make("tictactoe")) == str(models.SHIPPED / "tictactoe")
     models.shipped.cache_clear()
+
+
+def rewritten(folder, to, **arrays):
+    """A copy of a network's file with some arrays replaced; None removes one."""
+    with np.load(folder / models.FILE) as file:
+        kept = {**file, **arrays}
+    np.savez_compressed(to / models.FILE, **{name: x for name, x in kept.items() if x is not None})
+
+
+def record_of(folder, **options):
+    with np.load(folder / models.FILE) as file:
+        record = json.loads(str(file[models.ABOUT]))
+    record["config"] |= options
+    return np.array(json.dumps(record))
+
+
+def test_a_ladder_of_one_network_is_refused(folders, monkeypatch, capsys):
+    """The folder of a network in place of that of its run."""
+    path = models.find(folders[0])
+    code, said = in_process("evaluate.py", ["ladder", str(path)], monkeypatch, capsys)
+    assert (code, said.count("\n")) == (2, 1)
+    assert f"one network; its run is {folders[0]}" in said
+
+
+@pytest.fixture
+def name_of_kernel(folders):
+    with np.load(folders[1] / models.FILE) as file:
+        return next(name for name, x in file.items() if x.ndim == 4)
+
+
+def test_a_file_cannot_choose_code_to_run(folders, tmp_path, monkeypatch):
+    """The game of a network lies beside it and leaves a mark when it runs. Only when it is named does it run."""
+    monkeypatch.chdir(tmp_path)
+    evil = "from pathlib import Path\nPath('mark').touch()\nfrom envs.tictactoe import make\n"
+    (tmp_path / "evil.py").write_text(evil)
+    rewritten(folders[1], tmp_path, about=record_of(folders[1], env="evil.py"))
+    for use in (
+        lambda: models.about(tmp_path),
+        lambda: models.load_network(tmp_path),
+        lambda: choose_game(None, str(tmp_path)),
+        lambda: make_player(str(tmp_path), envs.make("tictactoe")),
+    ):
+        with pytest.raises(CheckpointError, match=r"own game evil.py, which runs only if you name it: add --env=evil"):
+            use()
+    assert not (tmp_path / "mark").exists()
+    assert choose_game("evil.py", str(tmp_path)).name == "evil.py"
+    assert (tmp_path / "mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"channels": True}, "--channels cannot be 'True'"),
+        ({"channels": 8.0}, "--channels cannot be '8.0'"),
+        ({"channels": 10**30}, "--channels must be from 1 to"),
+        ({"c_puct": float("nan")}, "--c_puct must be more than 0"),
+        ({"search": "alphabeta"}, "--search cannot be 'alphabeta'"),
+        ({"env": ["foq"]}, "--env cannot be"),
+    ],
+)
+def test_options_of_a_file_have_types_and_ranges(folders, tmp_path, options, words):
+    rewritten(folders[1], tmp_path, about=record_of(folders[1], **options))
+    with pytest.raises(CheckpointError, match=words):
+        models.about(tmp_path)
+
+
+def test_arrays_are_judged_before_they_are_read(folders, tmp_path, name_of_kernel):
+    """Zeros compress a thousandfold: 64 MiB in a file of 64 KiB, once as an array nobody asked for and once in the
+    place of a kernel. Neither takes memory."""
+    config = models.about(folders[1])["config"]
+    huge = np.zeros(2**26, np.uint8)
+    rewritten(folders[1], tmp_path, stranger=huge)
+    tracemalloc.start()
+    models.load(tmp_path, config)
+    rewritten(folders[1], tmp_path, **{name_of_kernel: huge})
+    tracemalloc.reset_peak()
+    with pytest.raises(CheckpointError, match="does not fit its game"):
+        models.load(tmp_path, config)
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, "text", None])
+def test_weights_are_finite_numbers(folders, tmp_path, name_of_kernel, wrong):
+    config = models.about(folders[1])["config"]
+    with np.load(folders[1] / models.FILE) as file:
+        kernel = file[name_of_kernel]
+    array = None if wrong is None else np.full(kernel.shape, wrong)
+    rewritten(folders[1], tmp_path, **{name_of_kernel: array})
+    with pytest.raises(CheckpointError, match="is missing|finite numbers|bytes of <U"):
+        models.load(tmp_path, config)
+
+
+def test_objects_are_never_unpickled(folders, tmp_path, name_of_kernel):
+    config = models.about(folders[1])["config"]
+    with np.load(folders[1] / models.FILE) as file:
+        shape = file[name_of_kernel].shape
+    rewritten(folders[1], tmp_path, **{name_of_kernel: np.full(shape, object())})
+    with pytest.raises(CheckpointError, match="cannot have|finite"):
+        models.load(tmp_path, config)
