@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from envs import records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
 
 
@@ -91,8 +92,20 @@ def make(rows: int = 4, cols: int = 4) -> Game:
     def from_record(record: dict) -> State:
         if not isinstance(record, dict) or not {"filled", "to_move"} <= set(record):
             raise ValueError("domineering record: want an object with filled and to_move")
-        filled = jnp.zeros(rows * cols, bool).at[jnp.asarray(record["filled"], jnp.int32)].set(True)
-        return State(filled.reshape(rows, cols), jnp.int8(record["to_move"]), jnp.int8(record.get("forfeit", -1)))
+        records.fields("domineering", record, ("filled", "to_move"))
+        squares = record["filled"]
+        if not isinstance(squares, list) or len(set(map(str, squares))) < len(squares):
+            raise ValueError("domineering record: filled must be a list of different squares")
+        for square in squares:
+            records.whole("domineering", "a square", square, 0, rows * cols - 1)
+        mover = records.whole("domineering", "to_move", record["to_move"], 0, 1)
+        # The other player has made as many moves, or one more; each fills two squares.
+        if len(squares) % 2 or (len(squares) // 2) % 2 != mover:
+            raise ValueError("domineering record: the number of filled squares does not fit the player to move")
+        filled = jnp.zeros(rows * cols, bool).at[jnp.array(squares, jnp.int32)].set(True)
+        state = State(filled.reshape(rows, cols), jnp.int8(mover), jnp.int8(-1))
+        forfeit = records.forfeit("domineering", record, mover, lambda: over(state))
+        return state._replace(forfeit=jnp.int8(forfeit))
 
     return Game(
         name="domineering",

@@ -93,7 +93,9 @@ def png(svg: str, width: int) -> bytes:
         import matplotlib
         import resvg_py
     except ImportError as error:
-        raise ValueError(f"{error.name} is missing, which draws .png and .gif: pip install -e '.[plots]'") from None
+        raise ValueError(
+            f"{error.name} is missing, which draws .png and .gif: pip install matplotlib pillow resvg_py"
+        ) from None
     fonts = Path(matplotlib.get_data_path(), "fonts", "ttf")
     files = [str(fonts / f"DejaVuSans{style}.ttf") for style in ("", "-Bold")]
     return bytes(

@@ -234,7 +234,7 @@ class Rules:
         """
         records.fields("hex", record, ("board", "to_move"), perhaps=("size", "swap", "plies", "forfeit"))
         for field, value in (("size", self.size), ("swap", self.swap)):
-            if record.get(field, value) != value:
+            if type(record.get(field, value)) is not type(value) or record.get(field, value) != value:
                 raise ValueError(f"hex record: {field} is {record[field]!r}, not {value!r}")
         cells, turn = records.cells("hex", "board", record["board"], self.cells), records.turn("hex", record)
         board = np.array(cells).reshape(self.size, self.size)

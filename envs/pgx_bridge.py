@@ -158,11 +158,13 @@ def _from_record(record: Any, name: str, like: Position) -> Position:
     if len(record["leaves"]) != len(like.leaves):
         raise ValueError(f"leaves: want {len(like.leaves)} arrays, not {len(record['leaves'])}")
     forfeit, leaves = record.get("forfeit", -1), []
-    if forfeit not in (-1, 0, 1):
+    if not records.is_whole(forfeit, -1, 1):
         raise ValueError(f"forfeit: want -1, 0 or 1, not {forfeit}")
     for i, (given, want) in enumerate(zip(record["leaves"], like.leaves, strict=True)):
         try:
             exact = np.asarray(given)
+            if exact.dtype.kind not in {"b": "b", "f": "fi"}.get(want.dtype.kind, "i"):
+                raise ValueError
             leaf = exact.astype(want.dtype)
         except (ValueError, TypeError, OverflowError):
             raise ValueError(f"leaves[{i}]: want an array of {want.dtype}") from None

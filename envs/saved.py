@@ -132,6 +132,18 @@ class Saved(NamedTuple):
     resigned: int | None  # the player who resigned after them
 
 
+def position(game: Game, record: Any) -> State:
+    """The position of a record.
+
+    Raises:
+        ValueError: it is none. The check of an own game may be loose and stumble over one.
+    """
+    try:
+        return game.from_record(record)
+    except (TypeError, LookupError, AttributeError, OverflowError) as error:
+        raise ValueError(f"this is no record of {game.name}: {type(error).__name__}: {error}") from None
+
+
 def from_file(game: Game, text: str) -> tuple[State, list[str]]:
     """The first position of a file and its moves, for callers that need no resignation; see `read`."""
     return read(game, text)[:2]
@@ -151,7 +163,7 @@ def read(game: Game, text: str) -> Saved:
     if not isinstance(value, dict):
         raise ValueError("want a JSON object: a game or the record of a position")
     if not value.keys() & {"format", "game", "actions", "start"}:
-        return Saved(game.from_record(value), [], None)
+        return Saved(position(game, value), [], None)
     if value.keys() - FIELDS:
         raise ValueError(f"the fields of a game are {', '.join(sorted(FIELDS))}, not {', '.join(value)}")
     if value.get("format", FORMAT) != FORMAT:
@@ -164,4 +176,4 @@ def read(game: Game, text: str) -> Saved:
     if len(actions) > game.max_plies:
         raise ValueError(f"actions: {len(actions)} are more than a game of {game.name} can have, {game.max_plies}")
     resigned = player_of(game, value["resigned"]) if value.get("resigned") is not None else None
-    return Saved(game.from_record(value["start"]) if "start" in value else game.init(), actions, resigned)
+    return Saved(position(game, value["start"]) if "start" in value else game.init(), actions, resigned)

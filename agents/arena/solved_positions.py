@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +55,7 @@ def read(path: Path, game: Game) -> Solved:
     if raw[:2] == b"\x1f\x8b":
         try:
             raw = gzip.decompress(raw)
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path}: damaged gzip file: {error}") from error
     states, right, phases, lines = [], [], [], []
     for number, line in enumerate(raw.decode(errors="replace").splitlines(), 1):
@@ -65,6 +66,8 @@ def read(path: Path, game: Game) -> Solved:
             answer = next((record[name] for name in ANSWERS if name in record), None)
             if answer is None:
                 raise ValueError(f"want a list of moves in one of {', '.join(ANSWERS)}")
+            if not isinstance(answer, list):
+                raise ValueError(f"moves are a list of numbers, not {str(answer)[:40]}")
             if not answer:
                 continue
             if not all(type(action) is int and 0 <= action < game.num_actions for action in answer):
@@ -73,7 +76,7 @@ def read(path: Path, game: Game) -> Solved:
             right.append(np.isin(np.arange(game.num_actions), answer))
             phases.append(phase(record))
             lines.append(number)
-        except (ValueError, AttributeError, TypeError) as error:
+        except (ValueError, LookupError, AttributeError, TypeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from error
     if not states:
         raise ValueError(f"{path} holds no solved position of {game.name}")

@@ -38,6 +38,9 @@ def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
                 trouble = f"another process trains in {folder}"
             elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
                 trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
+            elif trouble := cannot_rename(folder):
+                with contextlib.suppress(OSError):  # it holds files
+                    folder.rmdir()
         if trouble := processes.broadcast_str(trouble):
             raise ValueError(trouble)
         if resume is None and processes.is_main_process():
@@ -47,6 +50,27 @@ def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
         if resume is None and not (folder / METRICS).exists():
             raise ValueError(f"{folder} of the first process is not seen here: --out must be a folder all hosts share")
         yield folder
+
+
+PROBED = 64  # files in a renamed folder, about as many as in a checkpoint
+
+
+def cannot_rename(folder: Path) -> str:
+    """Why checkpoints cannot be published in a folder, tried before hours of training; empty if they can. Buckets
+    mounted as folders may refuse to rename folders, or only those with many files."""
+    probe, renamed = folder / f"probe{checkpoint.WRITING}", folder / f"probe{checkpoint.OLD}"
+    (probe / "inside").mkdir(parents=True, exist_ok=True)
+    for number in range(PROBED):
+        (probe / "inside" / str(number)).touch()
+    try:
+        probe.rename(renamed)
+    except OSError as error:
+        help = "a bucket mounted with gcsfuse needs --rename-dir-limit=100000"
+        return f"{folder}: a folder cannot be renamed there, as every save does ({error.strerror}); {help}"
+    finally:
+        for path in (probe, renamed):
+            shutil.rmtree(path, ignore_errors=True)
+    return ""
 
 
 def alone(folder: int) -> bool:

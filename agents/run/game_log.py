@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from agents.storage import jsonl
 from agents.storage.jsonl import Lines
 from agents.training.selfplay import Ended
 from envs.game import Game
@@ -64,10 +65,26 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
     path = folder / FILE
     if not path.exists():
         return
-    with path.open() as lines:
-        for line in lines:
-            if line.endswith("\n"):
-                yield json.loads(line)
+    for number, line in enumerate(jsonl.read(path), 1):
+        try:
+            check(line)
+        except ValueError as error:
+            raise jsonl.damaged(path, number, error) from None
+        yield line
+
+
+def check(line: dict[str, Any]) -> None:
+    """Raises ValueError unless a line has the fields of `Archive`, each of its type."""
+    forms = {"iteration": int, "opening": int, "moves": list, "resigned": bool, "rewards": list}
+    for name, kind in forms.items():
+        if type(line.get(name)) is not kind:
+            raise ValueError(f"{name}: expected {kind.__name__}, got {str(line.get(name))[:40]!r}")
+    if not all(isinstance(move, str) for move in line["moves"]):
+        raise ValueError("moves: expected names")
+    if not all(type(reward) in (int, float) for reward in line["rewards"]):
+        raise ValueError("rewards: expected numbers")
+    if not 0 <= line["opening"] <= len(line["moves"]):
+        raise ValueError(f"opening: expected at most {len(line['moves'])}, got {line['opening']}")
 
 
 def replay(game: Game, line: dict[str, Any]) -> list[Any]:

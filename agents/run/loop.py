@@ -25,8 +25,8 @@ from agents.run.game_log import Archive
 from agents.run.gating import Match, Rating, due, make_rating
 from agents.run.metrics import Report, Silence
 from agents.run.resume import load_run, snapshot
-from agents.runtime import mesh, processes
-from agents.storage import checkpoint
+from agents.runtime import advice, mesh, processes
+from agents.storage import checkpoint, weights
 from agents.training import learner, replay
 from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
@@ -63,7 +63,10 @@ def train_in(
     about = checkpoint.about(resume) if resume else {}
     iteration = about.get("iteration", 0)
     done = {name: about.get(name, 0) for name in ("minutes", "total_games", "total_plies")}
-    rating = Rating(**about.get("rating", {}))
+    try:
+        rating = Rating(**about.get("rating", {}))
+    except TypeError as error:
+        raise checkpoint.CheckpointError(f"checkpoint {resume} is of another version: {error}") from None
     progress = progress_of(config, iteration, done["minutes"])
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
@@ -96,10 +99,12 @@ def train_in(
         if games is not None:
             games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
-    report.say(f"play against it: python play.py --env={game.name} --opponent={folder}")
-    report.say(f"evaluate it:     python evaluate.py match {folder} random")
-    report.say(f"look at it:      python -m agents.run.report {folder}")
-    report.say(f"train longer:    python train.py --resume={folder} --minutes={round(done['minutes'] + 30)}")
+    own = f" --env={game.name}" if ".py" in game.name else ""  # a game of one's own has to be named
+    report.say(f"play against it: {advice.program('play')} --env={game.name} --opponent={folder}")
+    report.say(f"evaluate it:     {advice.program('evaluate')} match {folder} random{own}")
+    report.say(f"look at it:      python -m agents.run.report {folder}{own}")
+    minutes = round(done["minutes"] + 30)
+    report.say(f"train longer:    {advice.program('train')} --resume={folder} --minutes={minutes}{own}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,8 +284,28 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
         report.phase("preflight")
         outlets.rehearsal.check(wait=True)
     report.phase("saving")  # at once after a stop request: little time may be left
-    saver.finish(snapshot(run), **done, rating=dataclasses.asdict(rating))
+    try:
+        saver.finish(snapshot(run), **done, rating=dataclasses.asdict(rating))
+    except checkpoint.CheckpointError:
+        keep_network(saver.folder, run, config, done, report)
+        raise
     return run, done
+
+
+LAST = "last"  # folder of the network of a run whose last checkpoint could not be written
+
+
+def keep_network(folder: Path, run: Run, config: Config, done: dict, report: Report) -> None:
+    """Writes the network alone, as one file: that may work where a checkpoint fails, and hours must leave something."""
+    trained = processes.whole(run.learning.ema_weights)
+    if not processes.is_main_process():
+        return
+    try:
+        path = weights.write(folder / LAST, {"config": config, "iteration": int(run.iteration), **done}, trained)
+    except OSError as error:
+        report.say(f"warning: the network alone could not be written either: {error.strerror}")
+    else:
+        report.say(f"warning: of iteration {int(run.iteration)} only the network is kept: {path}")
 
 
 def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:

@@ -117,8 +117,11 @@ def test_refusals(monkeypatch):
     with pytest.raises(ValueError, match="two players"):
         to_pgx(envs.make("foq_multi"))
     record = envs.make("pgx:tic_tac_toe").to_record(envs.make("pgx:tic_tac_toe").init())
+    as_other = lambda x: [as_other(y) for y in x] if isinstance(x, list) else int(x) if x is True else float(x)
     for wrong in ({**record, "leaves": record["leaves"][1:]}, {**record, "leaves": [[0.5]] * len(record["leaves"])},
-                  {**record, "forfeit": 2}, {**record, "pgx": "chess"}):  # fmt: skip
+                  {**record, "forfeit": 2}, {**record, "forfeit": True}, {**record, "forfeit": 0.0},
+                  {**record, "leaves": [as_other(leaf) for leaf in record["leaves"]]},
+                  {**record, "pgx": "chess"}):  # fmt: skip
         with pytest.raises(ValueError):
             envs.make("pgx:tic_tac_toe").from_record(wrong)
 

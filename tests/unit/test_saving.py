@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
+import os
 import pathlib
 import resource
 import shutil
 import threading
+import types
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +20,8 @@ import pytest
 import envs
 from agents.config import Config
 from agents.network.network import make_network
-from agents.run import diagnosis
+from agents.run import diagnosis, loop
+from agents.run.folder import open_folder
 from agents.run.resume import load_run, save, snapshot
 from agents.runtime import mesh, processes
 from agents.storage import checkpoint, jsonl
@@ -149,7 +153,7 @@ def test_as_many_checkpoints_are_kept_as_asked(parts, tmp_path):
         run = start()._replace(iteration=jnp.int32(i))
         save(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
     assert {p.name for p in (tmp_path / "resume").iterdir()} == {"20", "100", "101"}
-    with pytest.raises(ValueError, match="--keep_checkpoints must be at least 1"):
+    with pytest.raises(ValueError, match="--keep_checkpoints must be from 1 to"):
         dataclasses.replace(SMALL, keep_checkpoints=0)
 
 
@@ -278,3 +282,45 @@ def test_a_diagnosis_that_cannot_be_written_does_not_hide_what_happened(parts, t
     said = str(diagnosis.NotFiniteError(problem, run, "there is no checkpoint yet"))
     assert "not finite in self-play; diagnosis.json with the details could not be written (No such file" in said
     assert said.endswith("there is no checkpoint yet")
+
+
+def refusing(code):
+    """os.rename on a file system that renames files alone."""
+    rename = os.rename
+
+    def refuse(source, target, **more):
+        if os.path.isdir(source):
+            raise OSError(code, os.strerror(code), source)
+        return rename(source, target, **more)
+
+    return refuse
+
+
+def test_a_folder_that_cannot_be_renamed_is_refused_before_training(monkeypatch, tmp_path):
+    """gcsfuse answers "too many open files"; nothing is left behind."""
+    monkeypatch.setattr(os, "rename", refusing(errno.EMFILE))
+    config = dataclasses.replace(SMALL, out=str(tmp_path / "run"))
+    with (
+        pytest.raises(ValueError, match="cannot be renamed .*Too many open files.*--rename-dir-limit"),
+        open_folder(config, None),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.undo()
+    with open_folder(config, None) as folder:
+        assert [path.name for path in folder.iterdir()] == ["metrics.jsonl"]
+
+
+def test_the_network_is_kept_where_the_last_checkpoint_fails(parts, monkeypatch, tmp_path):
+    """As one file, which plays as the weights that were to be saved."""
+    run, said = parts[0](), []
+    monkeypatch.setattr(os, "rename", refusing(errno.ENOTSUP))
+    with pytest.raises(
+        checkpoint.CheckpointError, match="iteration 0 could not be saved: .*there is no checkpoint yet"
+    ):
+        save(tmp_path / "run", run, SMALL)
+    loop.keep_network(tmp_path / "run", run, SMALL, {"minutes": 1.0}, types.SimpleNamespace(say=said.append))
+    (line,) = said
+    assert line == f"warning: of iteration 0 only the network is kept: {tmp_path / 'run' / 'last' / models.FILE}"
+    found = models.load_network(tmp_path / "run" / "last")
+    assert same(found.weights, run.learning.ema_weights)
