@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import enum
 import functools
+import itertools
 import logging
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +39,7 @@ WIDTHS = (1, 8, 32)  # batch widths to compile; further jobs wait for a lane
 STEP = 32  # simulations between clock checks, or the whole budget if smaller, see `Job.step`
 UCT_STEP = 10  # fewer, since play-outs of long games take long
 MEMORY = 2**30  # bytes for the trees of one engine
+MOST_WORKERS = 24  # players of games with a thread and programs of their own; the least used one makes room
 REPORT_EVERY = 0.25  # seconds between two reports of a running job
 
 log = logging.getLogger(__name__)
@@ -70,7 +73,7 @@ class Engine:
     """See `TreePolicy`."""
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=8)  # prove:N,PLAYER and PLAYER share one, and so do those who come back
 def make_engine(game: Game, spec: PlayerSpec, step: int) -> Engine:
     """The engine of UCT or of a network, with `step` simulations a call.
 
@@ -199,9 +202,16 @@ class Group:
         """Forgets all jobs."""
         self.lanes, self.waiting, self.tree = [], [], None
 
+    def cold(self, jobs: list[Job]) -> bool:
+        """Whether the next step of these jobs compiles."""
+        staying = sum(not job.dropped for job in self.lanes)
+        coming = min(sum(not job.dropped and job not in self.lanes for job in jobs), WIDTHS[-1] - staying)
+        return not {fitting(count, self.widths) for count in (coming, staying + coming) if count} <= self.widths
+
     def advance(self, key: Array) -> None:
         """Removes and admits jobs, then runs one step of all."""
         engine, started = self.engine, time.monotonic()
+        compiled = not self.cold(self.waiting)
         staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
         self.waiting = [job for job in self.waiting if not job.dropped]
         coming = self.waiting[: WIDTHS[-1] - len(staying)]
@@ -216,7 +226,6 @@ class Group:
         width = len(self.tree.size)
         plies = np.zeros(width, np.int32)
         plies[: len(self.lanes)] = [job.plies for job in self.lanes]
-        compiled = width in self.widths
         if compiled:
             started = time.monotonic()
         choice, self.tree = engine.programs(width).run_simulations(
@@ -247,14 +256,16 @@ class Group:
             return
         if coming:
             states = [job.state for job in coming]
-            states += states[:1] * (width_for(len(coming)) - len(coming))
+            width = fitting(len(coming), self.widths)
+            states += states[:1] * (width - len(coming))
             stacked = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *states)
-            planted = self.engine.programs(width_for(len(coming))).init_tree(self.engine.weights, key, stacked)
+            planted = self.engine.programs(width).init_tree(self.engine.weights, key, stacked)
+            self.widths.add(width)
             if not staying:
                 self.tree = planted
                 return
             parts.append(jax.tree.map(lambda x: x[: len(coming)], jax.device_get(planted)))
-        spare = width_for(len(self.lanes)) - len(self.lanes)
+        spare = fitting(len(self.lanes), self.widths) - len(self.lanes)
         parts.append(jax.tree.map(lambda x: x[:1].repeat(spare, 0), parts[0]))
         self.tree = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *parts)
 
@@ -283,17 +294,49 @@ class Group:
         return job.ready(full=1 + job.simulated + self.engine.step > self.engine.max_nodes)
 
 
-def width_for(jobs: int) -> int:
-    return next(width for width in WIDTHS if width >= jobs)
+def fitting(jobs: int, compiled: set[int]) -> int:
+    """The width of a batch for so many jobs: a compiled one of at most four times the size, so that a busy server does
+    not compile for every number of guests, else the smallest."""
+    smallest = next(width for width in WIDTHS if width >= jobs)
+    return min((width for width in compiled if smallest <= width <= 4 * smallest), default=smallest)
+
+
+class Turns:
+    """A lock that is given in the order in which it was asked for. Programs compile one after the other: the first
+    guest of a cold server moves after one compilation, not after those of all other guests."""
+
+    def __init__(self):
+        self._tickets, self._serving = itertools.count(), 0
+        self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def turn(self) -> Iterator[None]:
+        ticket = next(self._tickets)
+        with self._changed:
+            self._changed.wait_for(lambda: self._serving == ticket)
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._serving += 1
+                self._changed.notify_all()
+
+
+class Word(enum.Enum):
+    """What a worker is told between its jobs."""
+
+    RETIRE = enum.auto()  # no more jobs will come
+    STOP = enum.auto()  # at once, whatever is left
 
 
 class Worker:
     """The thread of one player of one game, so that its compilation delays no other player."""
 
-    def __init__(self, game: Game, player: PlayerSpec, step: int, key: Array, ready: Callable[[], None]):
-        self.game, self.player, self.step, self.ready = game, player, step, ready
+    def __init__(self, game: Game, player: PlayerSpec, step: int, key: Array, turns: Turns):
+        self.game, self.player, self.step, self.turns = game, player, step, turns
+        self.compiling = True  # or waiting for its turn to
         self.group: Group | None = None  # of a player that searches
-        self.inbox: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.inbox: queue.SimpleQueue[Job | Word] = queue.SimpleQueue()
         self._act: Callable[..., Array] | None = None  # of a player that does not
         self._solve: Callable[..., proof_number.Verdict] | None = None  # of a player that proves first
         self._weights: Any = None
@@ -302,27 +345,44 @@ class Worker:
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
-        """Whether the thread ends within that time, once its inbox holds None."""
+        """Whether the thread ends within that time, once its inbox holds a word of its end."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         work = self._search if self.player.searches else self._answer
         jobs: list[Job] = []
-        while True:
+        retired = False
+        while jobs or not retired:
             try:
                 job = self.inbox.get(block=not jobs)
             except queue.Empty:
                 jobs = self._guarded(work, jobs)
                 continue
-            if job is None:
+            if job is Word.STOP:
                 return
-            jobs += self._guarded(self._prove, [job])
+            if job is Word.RETIRE:
+                retired = True
+            else:
+                jobs += self._guarded(self._prove, [job])
+
+    def _cold(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> bool:
+        """Whether some work compiles."""
+        if work == self._prove:
+            return self._solve is None and self.player.proof_positions is not None
+        if work == self._answer:
+            return self._act is None
+        return self.group is None or self.group.cold(jobs)
 
     def _guarded(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> list[Job]:
         """Does some of the work and returns the remaining jobs."""
         try:
-            left = work(jobs)
+            if self._cold(work, jobs):
+                self.compiling = True
+                with self.turns.turn():
+                    left = work(jobs)
+            else:
+                left = work(jobs)
         except Exception as error:  # the other players must go on
             failed = len(jobs) if self.player.searches else 1  # a batch fails together, other jobs run one by one
             self._fail(jobs[:failed], error)
@@ -360,7 +420,7 @@ class Worker:
         known = {*self.group.lanes, *self.group.waiting}
         self.group.waiting += [job for job in jobs if job not in known]
         self.group.advance(self._next_key())
-        self.ready()
+        self.compiling = False
         return [*self.group.lanes, *self.group.waiting]
 
     def _answer(self, jobs: list[Job]) -> list[Job]:
@@ -373,7 +433,7 @@ class Worker:
             states = jax.tree.map(lambda x: jnp.asarray(x)[None], job.state)
             plies = jnp.full(1, job.plies, jnp.int32)
             job.choice = int(self._act(self._weights, self._next_key(), states, plies)[0])
-            self.ready()
+            self.compiling = False
             job.done(job)
         return jobs[1:]
 
@@ -390,17 +450,23 @@ class Worker:
 
 
 class Thinker:
-    """Takes jobs from any thread; every player of every game has a thread of its own."""
+    """Takes jobs from any thread. Every player of every game has a thread of its own, up to `MOST_WORKERS`; then the
+    one that was asked longest ago does its last jobs and is forgotten with its programs."""
 
     def __init__(self, seed: int = 0):
-        self.ready: set[tuple[str, PlayerSpec, int]] = set()  # keys of workers that have answered, see `Job.worker`
-        self._seed = seed
+        self._seed, self._born = seed, itertools.count()
         self._lock = threading.Lock()
-        self._workers: dict[tuple[str, PlayerSpec, int], Worker] = {}
+        self._turns = Turns()
+        self._workers: dict[tuple[str, PlayerSpec, int], Worker] = {}  # the one asked last comes last
+
+    def compiling(self, job: Job) -> bool:
+        """Whether a job waits for its programs to be compiled."""
+        worker = self._workers.get(job.worker)
+        return worker is not None and worker.compiling
 
     @property
     def steps(self) -> int:
-        """Steps of all batches."""
+        """Steps of the batches of all players that are not forgotten."""
         return sum(group.steps for group in self._groups())
 
     @property
@@ -413,11 +479,14 @@ class Thinker:
 
     def submit(self, job: Job) -> Job:
         with self._lock:
-            if job.worker not in self._workers:
-                key = jax.random.fold_in(jax.random.key(self._seed), len(self._workers))
-                ready = functools.partial(self.ready.add, job.worker)
-                self._workers[job.worker] = Worker(job.game, job.player, job.step, key, ready)
-            self._workers[job.worker].inbox.put(job)
+            worker = self._workers.pop(job.worker, None)
+            if worker is None:
+                key = jax.random.fold_in(jax.random.key(self._seed), next(self._born))
+                worker = Worker(job.game, job.player, job.step, key, self._turns)
+            self._workers[job.worker] = worker
+            worker.inbox.put(job)
+            if len(self._workers) > MOST_WORKERS:
+                self._workers.pop(next(iter(self._workers))).inbox.put(Word.RETIRE)
         return job
 
     def close(self, seconds: float = 2.0) -> bool:
@@ -425,6 +494,6 @@ class Thinker:
         within that time: compilation cannot be stopped."""
         with self._lock:
             for worker in self._workers.values():
-                worker.inbox.put(None)
+                worker.inbox.put(Word.STOP)
             until = time.monotonic() + seconds
             return all([worker.join(max(0.0, until - time.monotonic())) for worker in self._workers.values()])

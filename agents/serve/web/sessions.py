@@ -142,7 +142,7 @@ class Session:
         self.id, self.version, self.used = secrets.token_urlsafe(18), 0, time.monotonic()
         self.house, self.game, self.players, self.limits, self.start = house, game, players, limits, start
         self.lock = threading.RLock()
-        self.positions = [look_at(game, game.init() if start is None else game.from_record(start))]
+        self.positions = [look_at(game, game.init() if start is None else saved.position(game, start))]
         self.actions: list[int] = []
         self.undone: list[int] = []
         self.resigned: int | None = None
@@ -440,7 +440,7 @@ class Session:
                 "kind": self.kind,
                 "progress": round(job.progress, 3),
                 "simulations": job.simulated,
-                "compiling": job.worker not in self.house.thinker.ready,
+                "compiling": self.house.thinker.compiling(job),
             }
         elif self.review is not None and not self.review.ended:
             thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
@@ -551,14 +551,6 @@ class Sessions:
             session = Session(self.house, game, players, limits, start)
         except ValueError as error:
             raise Refused(400, f"position: {str(error)[:LONGEST_MESSAGE]}") from None
-        except (
-            TypeError,
-            KeyError,
-            IndexError,
-            AttributeError,
-            OverflowError,
-        ):  # a custom game may check its records loosely
-            raise Refused(400, "position: this is no record of this game") from None
         for i, action in enumerate(actions):
             try:
                 session._append(session._legal(action))
