@@ -12,10 +12,13 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 
 from agents.players.spec import PlayerSpec
 from envs.game import Game
 
+LONGEST_LINE = 2**12  # characters; the rest of a line counts as the next one
+MOST_LINES = 1000  # of one answer, empty ones included
 GAMES_FOLDER = "/usr/games"  # Debian installs gnugo here, which is often not on PATH
 
 
@@ -67,15 +70,21 @@ class Process:
             )  # fmt: skip
         except OSError as error:
             raise ValueError(f"{self.name} cannot be started: {error.strerror}") from None
-        self._lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._lines: queue.Queue[str] = queue.Queue(MOST_LINES)  # a program that floods waits until it is read
+        self._closed = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
 
     def _read(self) -> None:
         assert self._process.stdout is not None
         with contextlib.suppress(ValueError):  # the pipe was closed
-            for line in self._process.stdout:
-                self._lines.put(line)
-        self._lines.put("")
+            while (line := self._process.stdout.readline(LONGEST_LINE)) and not self._closed.is_set():
+                self._put(line)
+        self._put("")
+
+    def _put(self, line: str) -> None:
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                return self._lines.put(line, timeout=0.1)
 
     def send(self, command: str) -> None:
         assert self._process.stdin is not None
@@ -83,11 +92,12 @@ class Process:
             self._process.stdin.write(command + "\n")
 
     def receive(self, command: str) -> str:
-        """The answer to the command sent last."""
+        """The answer to the command sent last; the timeout is for the whole of it."""
         said: list[str] = []
-        while True:
+        until = time.monotonic() + self.timeout
+        for _ in range(MOST_LINES):
             try:
-                line = self._lines.get(timeout=self.timeout)
+                line = self._lines.get(timeout=max(until - time.monotonic(), 0.0))
             except queue.Empty:
                 raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout:g} s") from None
             if line == "":
@@ -100,6 +110,8 @@ class Process:
                 said.append(line.strip())
             elif said:
                 break
+        else:
+            raise ValueError(f"{self.name} answers '{command}' with more than {MOST_LINES} lines")
         answer = re.fullmatch(r"([=?])\d*\s*(.*)", " ".join(said))
         if answer is None or answer[1] == "?":
             raise ValueError(f"{self.name} answers '{command}' with '{' '.join(said)[:80]}'")
@@ -111,6 +123,7 @@ class Process:
 
     def close(self) -> None:
         """Kills the program and its process group."""
+        self._closed.set()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

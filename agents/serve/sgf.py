@@ -53,7 +53,7 @@ def read(data: bytes) -> Kifu:
         moves = tuple(move for node in game.get_main_sequence() if (move := _move(node, size, node is root)))
         first = COLOURS.index(root.get("PL")) if root.has_property("PL") else moves[0][0] if moves else 0
         won = RESIGNED.fullmatch(root.get("RE")) if root.has_property("RE") else None
-    except (ValueError, KeyError, RecursionError) as error:
+    except (ValueError, LookupError, RecursionError) as error:  # an unknown encoding, or one that is none of text
         raise ValueError(f"SGF: {error}") from None
     number = lambda points: frozenset((size - 1 - row) * size + col for row, col in points)
     resigned = None if won is None else 1 - COLOURS.index(won[1].lower())

@@ -355,3 +355,19 @@ def test_only_go_and_players_that_search():
         Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))
     with pytest.raises(ValueError, match="--resign must be from 0 to 1, not 5"):
         Options(ui="gtp", resign=5)
+
+
+def test_the_budget_of_an_analysis_is_that_of_every_tree(engine, monkeypatch):
+    """Two trees of 16 simulations, 8 in each until the first report: there is time for a second one."""
+    asked = []
+
+    def think(player, seconds, simulations, among):
+        asked.append(simulations)
+        return 2 * 8
+
+    ask(engine, "reg_genmove b")
+    monkeypatch.setattr(engine, "think", think)
+    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, trees=2))
+    monkeypatch.setattr(engine.mind, "best", lambda: (0, 0.0))
+    assert raw(engine, "lz-genmove_analyze b 100").endswith("play A5\n\n")
+    assert asked == [16, 8]

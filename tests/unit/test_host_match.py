@@ -154,3 +154,30 @@ def test_a_guest_knows_the_moves_from_the_start():
     assert {count for count in seen if count < 5} == {3, 4}  # first behind the opening in one half, second in the other
     with pytest.raises(ValueError, match="games for two; foq_multi.* is for 3"):
         host_match.play_games(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("while True: print('chatter', flush=True)", "answers 'genmove b' with more than 1000 lines"),
+        ("while True: print('chatter ' * 9999, end='', flush=True)", "answers 'genmove b' with more than 1000 lines"),
+        ("while True: print('chatter', flush=True); time.sleep(0.3)", "no answer to 'genmove b' within 2 s"),
+        ("while True: print(flush=True); time.sleep(0.3)", "no answer to 'genmove b' within 2 s"),
+    ],
+)
+def test_a_program_that_floods_loses_the_match_at_its_deadline(program, answer, words):
+    began = time.monotonic()
+    with pytest.raises(ValueError, match=words):
+        match(program(answer), make_player("random", GAME), timeout=2.0)
+    assert time.monotonic() - began < 60
+
+
+def test_what_a_flood_leaves_in_memory_is_bounded(program):
+    """The program prints before it is asked; nothing is read, so it has to wait."""
+    played = program("pass")
+    flood = gtp_client.Program("flood", (sys.executable, "-c", "while True: print('x' * 10000)"))
+    process = gtp_client.Process(flood, 1.0)
+    time.sleep(1.0)
+    assert process._lines.qsize() <= gtp_client.MOST_LINES
+    process.close()
+    assert played.name.startswith("gtp:")

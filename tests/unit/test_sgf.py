@@ -137,3 +137,14 @@ def test_only_go_has_sgf():
         ours.begin(game, b"(;SZ[9])")
     with pytest.raises(ValueError, match="SGF is for games of Go"):
         ours.write(game, game.init(), [])
+
+
+@pytest.mark.parametrize("encoding", ["zlib_codec", "rot13", "hex", "bz2", "no such", "undefined", "uu", ""])
+def test_only_encodings_of_text_are_read(encoding):
+    """Python knows others, which raise LookupError where text is wanted."""
+    game = envs.make("go:size=5,komi=7.5")
+    file = f"(;FF[4]CA[{encoding}]SZ[5]KM[7.5]RE[B+R];B[cc])".encode()
+    try:
+        assert ours.begin(game, file).actions == ["C3"]
+    except ValueError as error:
+        assert str(error).startswith("SGF: ")

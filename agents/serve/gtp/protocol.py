@@ -390,7 +390,7 @@ def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callab
         passed, made = 0.0, 1
         while made and passed < seconds and (simulations is None or simulations > 0):
             made = engine.think(player, min(wish.interval, seconds - passed), simulations, wish.among)
-            simulations = None if simulations is None else simulations - made
+            simulations = None if simulations is None else simulations - made // engine.options.trees
             passed = time.monotonic() - began
             yield info(engine, wish)
         engine.spend(player, passed)
