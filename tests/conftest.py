@@ -17,7 +17,8 @@ import numpy as np
 import pytest
 
 TESTS = pathlib.Path(__file__).parent
-MARKED = ("integration", "ui", "slow")  # folders that plain `pytest` leaves out
+# Folders that plain `pytest` leaves out, and the markers of their tests.
+MARKED = {"integration": "integration", "fuzz": "integration", "ui": "ui", "slow": "slow"}
 
 # Helpers with assertions say what differed.
 pytest.register_assert_rewrite("envs.check", "gtp_dialogue", "programs", "recipes", "solved_boards", "solved_tictactoe")
@@ -36,10 +37,10 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """Marks the tests of a folder with its name."""
+    """Marks the tests of a folder with its tier."""
     for item in items:
-        for tier in MARKED:
-            if TESTS / tier in item.path.parents:
+        for folder, tier in MARKED.items():
+            if TESTS / folder in item.path.parents:
                 item.add_marker(tier)
 
 

@@ -6,12 +6,12 @@ import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
 
 import pytest
+from programs import train_together
 
 from agents.storage import checkpoint
 
@@ -54,25 +54,6 @@ SMALL = [
     "--replay_capacity=400", "--batch_size=32", "--checkpoint_minutes=0.01", "--no_preflight",
     "--rating_games=8", "--rating_positions=1",
 ]  # fmt: skip
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
-def train_together(folder: pathlib.Path, *options: str) -> list[subprocess.Popen[str]]:
-    """Two processes of one device each that train one network; what they say lies beside the run."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=1"
-    one_device = ENVIRONMENT | {"XLA_FLAGS": flags}
-    command = [sys.executable, "train.py", *options, f"--coordinator=127.0.0.1:{free_port()}", "--num_processes=2"]
-    started = []
-    for process in range(2):
-        said, told = ((folder / f"{name}.{process}").open("w") for name in ("stdout", "stderr"))
-        one = [*command, f"--process_id={process}"]
-        started.append(subprocess.Popen(one, cwd=ROOT, env=one_device, stdout=said, stderr=told, text=True))
-    return started
 
 
 def said(path: pathlib.Path) -> list[str]:

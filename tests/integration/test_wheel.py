@@ -95,6 +95,17 @@ def test_an_installed_copy_serves_the_page(commands, tmp_path):
             server.kill()
 
 
+def test_an_installed_copy_advises_its_own_commands(commands, tmp_path):
+    """`python train.py` and `pip install -e` hold in a checkout alone."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [commands / "ripzero-evaluate"]
+    done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 2
+    assert "train one first: ripzero-train --env=foq" in done.stderr
+    code = "from agents.runtime import advice; print(advice.extra('play'))"
+    assert run([commands / "python", "-c", code], tmp_path) == "pip install 'ripzero[play]'\n"
+
+
 def test_an_installed_copy_measures_and_trains(commands, tmp_path):
     match = ["match", "models/tictactoe@0", "random", "--games=20", "--json"]
     assert json.loads(run([commands / "ripzero-evaluate", *match], tmp_path))["games"] == 20

@@ -7,15 +7,18 @@ import os
 import pathlib
 import random
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from typing import ClassVar
 
 from agents.storage import checkpoint
 
 ROOT = pathlib.Path(__file__).parents[2]
+TRAIN = str(ROOT / "train.py")
 TINY = [
     "--env=tictactoe",
     "--num_envs=16",
@@ -38,7 +41,7 @@ class Program:
     def __init__(self, home: pathlib.Path, *arguments: str):
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
-            [sys.executable, str(ROOT / "train.py"), *arguments],
+            [sys.executable, TRAIN, *arguments],
             cwd=home, env=environment, text=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         )  # fmt: skip
         self.lines: list[str] = []
@@ -63,6 +66,25 @@ class Program:
         return self.process.wait(300)
 
 
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def train_together(folder: pathlib.Path, *options: str) -> list[subprocess.Popen[str]]:
+    """Two processes of one device each that train one network; what they say lies beside the run."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=1"
+    one_device = os.environ | {"PYTHONPATH": str(ROOT), "XLA_FLAGS": flags}
+    command = [sys.executable, TRAIN, *options, f"--coordinator=127.0.0.1:{free_port()}", "--num_processes=2"]
+    started = []
+    for process in range(2):
+        said, told = ((folder / f"{name}.{process}").open("w") for name in ("stdout", "stderr"))
+        one = [*command, f"--process_id={process}"]
+        started.append(subprocess.Popen(one, cwd=ROOT, env=one_device, stdout=said, stderr=told, text=True))
+    return started
+
+
 def end_all() -> None:
     while Program.started:
         process = Program.started.pop()
@@ -81,7 +103,7 @@ def last_saved(folder: pathlib.Path) -> int:
     return max((int(p.name) for p in checkpoint.numbered(folder / "resume")), default=-1)
 
 
-def kill_and_go_on(home: pathlib.Path, kills: int, seed: int) -> None:
+def kill_and_go_on(home: pathlib.Path, kills: int, seed: int, options: Sequence[str] = TINY) -> None:
     """Kills a run again and again, at random moments after its first save; then it is stopped by SIGTERM.
 
     Each time every checkpoint there holds what was written, and the run goes on from nothing older than what it had
@@ -90,7 +112,7 @@ def kill_and_go_on(home: pathlib.Path, kills: int, seed: int) -> None:
     last as long as the slowest seen so far and two seconds more.
     """
     chance, folder = random.Random(seed), home / "run"
-    start = (*TINY, FOREVER, "--out=run", f"--checkpoint_minutes={INTERVAL}")
+    start = (*options, FOREVER, "--out=run", f"--checkpoint_minutes={INTERVAL}")
     begun: list[int] = []  # iterations that it went on from
     for i in range(kills + 1):
         before = last_saved(folder)
