@@ -189,7 +189,7 @@ def main() -> None:
             raise ValueError(
                 f"unknown argument {sorted(words - {'--json', *tables})[0]}; known: --json, --bytes, --model"
             )
-    chosen = [tables[word] for word in words & set(tables)] or [measure]
+    chosen = [table for word, table in tables.items() if word in words] or [measure]
     if "--json" not in words:
         print(f"{jax.devices()[0].device_kind}, {os.cpu_count()} cores, jax {jax.__version__}")
     for table in chosen:
