@@ -15,6 +15,7 @@ These are the compiler's estimates, not measurements. Divide cycles by the clock
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import re
@@ -128,9 +129,10 @@ def describe(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]
     began = time.monotonic()
     lowered = jax.jit(function).lower(*arguments)
     compiled = lowered.compile()
-    seconds, memory = time.monotonic() - began, compiled.memory_analysis()
+    seconds, memory, text = time.monotonic() - began, compiled.memory_analysis(), compiled.as_text()
+    assert memory is not None and text is not None
     gib = (memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.generated_code_size_in_bytes) / 2**30
-    program = Program(compiled.as_text())
+    program = Program(text)
     total, loops = program.cost(program.entry)
     yield row(name, None, total) | {"compile_s": round(seconds, 1), "GiB": round(gib, 3)}
     for loop in loops:
@@ -171,15 +173,17 @@ def programs(name: str, options: list[str], chip: str) -> dict[str, tuple[Callab
 
 
 def main() -> None:
-    words = [word for word in sys.argv[1:] if not word.startswith("--")]
-    flags = dict(word.removeprefix("--").partition("=")[::2] for word in sys.argv[1:] if word.startswith("--"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("game")
+    parser.add_argument("options", nargs="*", help="OPTION=VALUE of train.py")
+    parser.add_argument("--chip", default="v5e:2x2")
+    parser.add_argument("--parts", default="rules,play,learn")
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
     with cli.errors():
-        if not words or set(flags) - {"chip", "parts", "json"}:
-            raise ValueError("expected GAME [OPTION=VALUE ...] [--chip=NAME] [--parts=rules,play,learn] [--json]")
-        found = programs(words[0], words[1:], flags.get("chip", "v5e:2x2"))
-        wanted = flags.get("parts", "rules,play,learn").replace("rules", "step,mask,observe").split(",")
-        rows = (row for name in wanted for row in describe(name, *found[name]))
-        rounds.show(rows, "json" in flags)
+        found = programs(given.game, given.options, given.chip)
+        wanted = given.parts.replace("rules", "step,mask,observe").split(",")
+        rounds.show((row for name in wanted for row in describe(name, *found[name])), given.json)
 
 
 if __name__ == "__main__":
