@@ -14,7 +14,7 @@ from agents.config import Config
 from agents.network.network import make_network
 from agents.run.folder import open_folder
 from agents.run.gating import check_rating
-from agents.run.loop import REHEARSAL, train_in
+from agents.run.loop import PREFLIGHT_THREAD, train_in
 from agents.run.options import training
 from agents.run.resume import begin_with
 from agents.runtime import cli, mesh, processes
@@ -37,7 +37,7 @@ def train(config: Config, resume: Path | None) -> None:
 def leave(code: int) -> None:
     """Ends the program at once if the preflight is still running, for example after a stop request. Its compilation may
     take minutes more, and its thread does not survive the shutdown of Python."""
-    if any(thread.name == REHEARSAL for thread in threading.enumerate()):
+    if any(thread.name == PREFLIGHT_THREAD for thread in threading.enumerate()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

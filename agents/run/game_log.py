@@ -19,7 +19,7 @@ FILE = "games.jsonl"
 OPENING_MOVES = 6  # first moves from the start position that define an opening
 
 
-class Archive:
+class GameLog:
     """Appends the games that end in a run.
 
     A line has `iteration`, `opening` (moves made before play began), `moves` by name from the start position on,
@@ -74,7 +74,7 @@ def read(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def check(line: dict[str, Any]) -> None:
-    """Raises ValueError unless a line has the fields of `Archive`, each of its type."""
+    """Raises ValueError unless a line has the fields of `GameLog`, each of its type."""
     forms = {"iteration": int, "opening": int, "moves": list, "resigned": bool, "rewards": list}
     for name, kind in forms.items():
         if type(line.get(name)) is not kind:

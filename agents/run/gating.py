@@ -58,7 +58,7 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
             raise BrokenOff
 
     act = make_act(game, config, 0 if config.recipe == "value_generations" else config.num_simulations)
-    newest, reference_weights = Player("newest", act), Player("rival", act)
+    newest, reference_weights = Player("newest", act), Player("reference", act)
     players, share = game.num_players, match.equivalent_score(config.gate_share, game.num_players)
     pairs = config.rating_games // players
     play = match.make_match(game, newest, reference_weights, pairs, openings.enough_plies(game, pairs), False, hear)

@@ -21,7 +21,7 @@ from agents.config import Config, RunOptions, stage, stages
 from agents.network.network import Network
 from agents.run import diagnosis, game_log, memory, preflight
 from agents.run.folder import discard
-from agents.run.game_log import Archive
+from agents.run.game_log import GameLog
 from agents.run.gating import Match, Rating, due, make_rating
 from agents.run.metrics import Report, Silence
 from agents.run.resume import load_run, snapshot
@@ -71,7 +71,7 @@ def train_in(
     if progress >= 1:
         raise ValueError(f"the budget of {folder} is used up: give a larger --iterations or --minutes")
     report = Report(folder, iteration, progress) if processes.is_main_process() else Silence()
-    games = Archive(folder, game, iteration) if processes.is_main_process() else None
+    games = GameLog(folder, game, iteration) if processes.is_main_process() else None
     stop = Stop(report)
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
@@ -84,10 +84,10 @@ def train_in(
         run = load_run(resume, config, devices) if resume else programs.start()
         if processes.is_main_process():
             checkpoint.forget_later(folder, iteration)
-        rehearsal = BackgroundPreflight(config, report)
+        background = BackgroundPreflight(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
-        outlets = RunServices(saver, report, games, stop, rehearsal)
-        run, done = loop(programs, outlets, config, run, done, rating, began)
+        services = RunServices(saver, report, games, stop, background)
+        run, done = loop(programs, services, config, run, done, rating, began)
     except Exception as error:
         unsaved = not checkpoint.numbered(folder / "networks")
         if resume is None and (not built or (unsaved and isinstance(error, preflight.PreflightError))):
@@ -117,7 +117,7 @@ class Programs:
     rate: Match | None
 
 
-REHEARSAL = "preflight"  # name of the thread
+PREFLIGHT_THREAD = "preflight"  # name of the thread
 
 
 class BackgroundPreflight:
@@ -138,12 +138,12 @@ class BackgroundPreflight:
         """
         if self.wanted:
             self.wanted, self.score = False, Future()
-            threading.Thread(target=self._rehearse, args=(self.score,), name=REHEARSAL, daemon=True).start()
+            threading.Thread(target=self._run, args=(self.score,), name=PREFLIGHT_THREAD, daemon=True).start()
         if self.score is not None and (wait or self.score.done()):
             score, self.score = self.score, None
-            self.report.say(f"preflight: a solved toy game was learnt in {score.result().seconds:.0f} s")
+            self.report.say(f"preflight: a solved toy game was learned in {score.result().seconds:.0f} s")
 
-    def _rehearse(self, score: Future[preflight.Score]) -> None:
+    def _run(self, score: Future[preflight.Score]) -> None:
         try:
             score.set_result(preflight.demand(self.config))
         except BaseException as error:
@@ -156,9 +156,9 @@ class RunServices:
 
     saver: checkpoint.Saver
     report: Report
-    archive: Archive | None  # None in processes that print nothing
+    archive: GameLog | None  # None in processes that print nothing
     stop: Stop
-    rehearsal: BackgroundPreflight
+    background: BackgroundPreflight
 
 
 def build(
@@ -215,13 +215,13 @@ def iterate(programs: Programs, config: Config, run: Run, progress: float, repor
     report.phase("self-play")
     start = time.monotonic()
     run, played, ended = programs.play[stage(config, progress)](run)
-    run, learnt = programs.learn(run, progress)
+    run, learned = programs.learn(run, progress)
     jax.block_until_ready(played)
     turned = time.monotonic()
     report.phase("learning")
-    jax.block_until_ready((run, learnt))
+    jax.block_until_ready((run, learned))
     end = time.monotonic()
-    figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learnt._asdict()}.items()}
+    figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learned._asdict()}.items()}
     whole = ("games", "plies", "replay_rows", "skipped_updates", "broken_rows")
     figures |= {name: int(figures[name]) for name in whole if name in figures}
     plies = figures.get("plies", config.num_envs * config.plies_per_iteration)
@@ -229,7 +229,7 @@ def iterate(programs: Programs, config: Config, run: Run, progress: float, repor
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
 
 
-def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, done: dict, rating: Rating, began: float):
+def loop(programs: Programs, services: RunServices, config: Config, run: Run, done: dict, rating: Rating, began: float):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
     Raises:
@@ -237,17 +237,17 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
         NotFiniteError: too many consecutive updates were skipped, or self-play met non-finite outputs, which make its
             games worthless. Earlier checkpoints stay.
     """
-    saver, report = outlets.saver, outlets.report
+    saver, report = services.saver, services.report
     saved_at, before = began, done["minutes"]
     progress = progress_of(config, int(run.iteration), before)
-    _, asked = agreed(0, outlets.stop.asked)
+    _, asked = agreed(0, services.stop.asked)
     if programs.rate is not None and due(config, run, rating) and not asked:  # see the comment below
         report.phase("match")
         run, rating = programs.rate(run, rating)
-        _, asked = agreed(0, outlets.stop.asked)
+        _, asked = agreed(0, services.stop.asked)
     while progress < 1 and not asked:
         run, ended, figures = iterate(programs, config, run, progress, report)
-        elapsed, asked = agreed(time.monotonic() - began, outlets.stop.asked)
+        elapsed, asked = agreed(time.monotonic() - began, services.stop.asked)
         now = began + elapsed
         done = {
             "minutes": before + (now - began) / 60,
@@ -260,7 +260,7 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
         if programs.rate is not None and due(config, run, rating) and not asked:
             report.phase("match")
             run, rating = programs.rate(run, rating)
-            _, asked = agreed(elapsed, outlets.stop.asked)
+            _, asked = agreed(elapsed, services.stop.asked)
         saver.poll()
         ended = processes.whole(ended)
         told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
@@ -269,9 +269,9 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
         told |= {"rating_seconds": time.monotonic() - now}
         told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(told, progress)
-        outlets.rehearsal.check()
-        if outlets.archive is not None:
-            report.write("games", functools.partial(outlets.archive.add, int(run.iteration), ended))
+        services.background.check()
+        if services.archive is not None:
+            report.write("games", functools.partial(services.archive.add, int(run.iteration), ended))
         counters = {**done, "rating": dataclasses.asdict(rating)}
         if figures.get("broken_rows") or run.learning.skipped >= learner.MOST_SKIPPED:
             saver.wait()
@@ -282,7 +282,7 @@ def loop(programs: Programs, outlets: RunServices, config: Config, run: Run, don
             saved_at = now
     if not asked:
         report.phase("preflight")
-        outlets.rehearsal.check(wait=True)
+        services.background.check(wait=True)
     report.phase("saving")  # at once after a stop request: little time may be left
     try:
         saver.finish(snapshot(run), **done, rating=dataclasses.asdict(rating))

@@ -26,7 +26,7 @@ PROTO: Any = event_pb2  # its classes are made on import
 BOARD_SECONDS = 10.0  # between two flushes for TensorBoard, which wait for the disk
 WATCHED = 30  # iterations over which value metrics are averaged
 FLAT = 0.97  # of the loss of a head that says 0: from this share on nothing has been learned
-BY_HEART = 1.05  # of the squared error on new games of a head that says 0: from this share on the head overfits
+OVERFIT = 1.05  # of the squared error on new games of a head that says 0: from this share on the head overfits
 NEARLY_DRAWN = 0.1  # of the squared result: below this, 0 is a good answer
 BOARD_PATIENCE = 60.0  # seconds before the next try after a failure: each try makes a new file
 
@@ -101,21 +101,21 @@ class Balance:
     Flight of Queen article it did not learn, and nothing reported it."""
 
     def __init__(self):
-        self.learnt, self.foretold = Level(FLAT), Level(BY_HEART)
+        self.learned, self.overfitted = Level(FLAT), Level(OVERFIT)
 
     def warning(self, figures: dict[str, Any]) -> str | None:
         """A warning for the user, once per problem."""
         square = lambda name: None if figures.get(name) is None else figures[name] ** 2
-        flat = self.learnt.reached(figures.get("value_loss"), figures.get("value_baseline"))
-        worse = self.foretold.reached(square("value_error"), square("value_target_rms"))
+        flat = self.learned.reached(figures.get("value_loss"), figures.get("value_baseline"))
+        worse = self.overfitted.reached(square("value_error"), square("value_target_rms"))
         see = f'see "It does not get stronger" in {advice.document("docs/troubleshooting.md")}'
         than = "than one that always says 0"
         if flat is not None:
             numbers = f"(value loss {flat[0]:.3f} of {flat[1]:.3f})"
             return f"warning: in {WATCHED} iterations the value head did no better {than} {numbers}; {see}"
-        if worse is not None and not self.learnt.told:
+        if worse is not None and not self.learned.told:
             numbers = f"(squared error {worse[0]:.3f}, {worse[1]:.3f})"
-            said = f"the value head foretold games worse {than} {numbers}: it learns them by heart"
+            said = f"the value head predicted new games worse {than} {numbers}: it overfits"
             return f"warning: in {WATCHED} iterations {said}; {see}"
         return None
 

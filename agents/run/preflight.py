@@ -104,8 +104,8 @@ def demand(config: Config) -> Score:
     score = rehearse(config)
     if min(score.values, score.moves) < DEMANDED:
         raise PreflightError(
-            f"preflight: with these options a solved toy game is not learnt: {score.values:.0%} of its values have the "
-            f"right sign and {score.moves:.0%} of its won positions are played right, {DEMANDED:.0%} are demanded; a "
+            f"preflight: with these options a solved toy game is not learned: {score.values:.0%} of its values have "
+            f"the right sign and {score.moves:.0%} of its won positions are played right, expected {DEMANDED:.0%}; a "
             f"sign is wrong in the code, or an option stands in the way (--learning_rate, --value_lambda); "
             f"--no_preflight starts all the same"
         )

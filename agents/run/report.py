@@ -51,7 +51,7 @@ PANELS = (
         (("policy_loss", "loss"), ("target_entropy", "floor"), ("policy_entropy", "entropy of the network")),
     ),
     Panel(
-        "Value loss", "Squared error to the result. A head that is not below the dashed line has learnt nothing.",
+        "Value loss", "Squared error to the result. A head that is not below the dashed line has learned nothing.",
         (("value_loss", "loss"), ("value_baseline", "always 0"), ("validation_loss", "games held out")),
     ),
     Panel(

@@ -41,7 +41,7 @@ class TerminalGame:
         self.mover: Mover | None = None
         if self.spec.kind != PERSON:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
-        self.mind: TreePlayer | None = None  # made for the first hint or evaluation
+        self.tree_player: TreePlayer | None = None  # made for the first hint or evaluation
         self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
 
@@ -105,15 +105,15 @@ class TerminalGame:
         """Analysis of the position by the opponent's network, else the shipped one, else MCTS with play-outs."""
         if not self.legal.size:
             raise ValueError("the game is over")
-        if self.mind is None:
+        if self.tree_player is None:
             folder = self.spec.path if self.spec.kind == NETWORK else weights.shipped(self.game)
             spec = PlayerSpec(NETWORK, folder) if folder else PlayerSpec(UCT)
             spec = dataclasses.replace(spec, number=self.options.num_simulations)
-            self.mind = TreePlayer(spec, self.game, seed=1, trees=self.options.trees)
-        self.mind.place(self.states[0], self.actions, self.state)
+            self.tree_player = TreePlayer(spec, self.game, seed=1, trees=self.options.trees)
+        self.tree_player.place(self.states[0], self.actions, self.state)
         with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
-            self.mind.think(self.options.seconds, self.options.num_simulations)
-        return self.mind.report()
+            self.tree_player.think(self.options.seconds, self.options.num_simulations)
+        return self.tree_player.report()
 
 
 def seat(game: Game, player: int) -> int:
@@ -124,87 +124,87 @@ def seat(game: Game, player: int) -> int:
 Command: TypeAlias = Callable[[TerminalGame, list[str]], None]
 
 
-def hint(sitting: TerminalGame, arguments: list[str]) -> None:
+def hint(session: TerminalGame, arguments: list[str]) -> None:
     """the best move of the search, and the line it expects"""
-    best = sitting.thought()["moves"][0]
-    sitting.say(f"{best['action']} ({sitting.worth(best)}), expects {' '.join(best['line'])}")
+    best = session.thought()["moves"][0]
+    session.say(f"{best['action']} ({session.worth(best)}), expects {' '.join(best['line'])}")
 
 
-def evaluate(sitting: TerminalGame, arguments: list[str]) -> None:
+def evaluate(session: TerminalGame, arguments: list[str]) -> None:
     """the value of the position for the player to move, and the best moves"""
-    said = sitting.thought()
-    assert sitting.mind is not None
-    mover = seats(sitting.game)[int(sitting.game.player(sitting.state))]
-    worth = sitting.worth(said)
-    sitting.say(f"{mover}: {worth} ({sitting.mind.name}, {said['simulations']} simulations)")
+    said = session.thought()
+    assert session.tree_player is not None
+    mover = seats(session.game)[int(session.game.player(session.state))]
+    worth = session.worth(said)
+    session.say(f"{mover}: {worth} ({session.tree_player.name}, {said['simulations']} simulations)")
     table = Table(box=None, pad_edge=False)
     for name in ("move", "visits", "value", "prior"):
         table.add_column(name, justify="left" if name == "move" else "right", no_wrap=True)
     table.add_column("line")  # the only column that shrinks in a narrow window: it is cut, not wrapped
     for move in said["moves"]:
-        value = sitting.worth(move)
+        value = session.worth(move)
         line = Text(" ".join(move["line"][:10]), no_wrap=True, overflow="ellipsis")
         table.add_row(move["action"], str(move["visits"]), value, f"{100 * move['prior']:.0f} %", line)
-    sitting.console.print(table)
+    session.console.print(table)
 
 
-def undo(sitting: TerminalGame, arguments: list[str]) -> None:
+def undo(session: TerminalGame, arguments: list[str]) -> None:
     """takes back moves to your last one, or a resignation"""
-    if sitting.resigned is not None:
-        sitting.resigned = None
-        return sitting.show()
-    mine = [ply for ply, state in enumerate(sitting.states[:-1]) if sitting.of_a_person(state)]
+    if session.resigned is not None:
+        session.resigned = None
+        return session.show()
+    mine = [ply for ply, state in enumerate(session.states[:-1]) if session.of_a_person(state)]
     if not mine:
         raise ValueError("there is nothing to take back")
-    del sitting.states[mine[-1] + 1 :], sitting.actions[mine[-1] :]
-    sitting.show()
+    del session.states[mine[-1] + 1 :], session.actions[mine[-1] :]
+    session.show()
 
 
-def resign(sitting: TerminalGame, arguments: list[str]) -> None:
+def resign(session: TerminalGame, arguments: list[str]) -> None:
     """resigns the game"""
-    if sitting.over:
+    if session.over:
         raise ValueError("the game is over")
-    sitting.resigned = int(sitting.game.player(sitting.state))
+    session.resigned = int(session.game.player(session.state))
 
 
-def moves(sitting: TerminalGame, arguments: list[str]) -> None:
+def moves(session: TerminalGame, arguments: list[str]) -> None:
     """the moves so far, and all legal ones"""
-    names = [sitting.game.action_name(a) for a in sitting.actions]
-    sitting.say(f"played: {' '.join(names) or 'none'}")
-    legal = [] if sitting.over else [sitting.game.action_name(int(a)) for a in sitting.legal]
-    sitting.say(f"legal: {' '.join(legal) or 'none, the game is over'}")
+    names = [session.game.action_name(a) for a in session.actions]
+    session.say(f"played: {' '.join(names) or 'none'}")
+    legal = [] if session.over else [session.game.action_name(int(a)) for a in session.legal]
+    session.say(f"legal: {' '.join(legal) or 'none, the game is over'}")
 
 
-def board(sitting: TerminalGame, arguments: list[str]) -> None:
+def board(session: TerminalGame, arguments: list[str]) -> None:
     """shows the position again"""
-    sitting.show()
+    session.show()
 
 
-def new(sitting: TerminalGame, arguments: list[str]) -> None:
+def new(session: TerminalGame, arguments: list[str]) -> None:
     """starts another game"""
-    sitting.begin(sitting.game.init(), [])
-    sitting.show()
+    session.begin(session.game.init(), [])
+    session.show()
 
 
-def save(sitting: TerminalGame, arguments: list[str]) -> None:
+def save(session: TerminalGame, arguments: list[str]) -> None:
     """FILE: saves the game; for Go, a name that ends in .sgf selects SGF"""
     path = _file(arguments)
     if path.suffix == ".sgf":
-        text = _sgf().of_game(sitting.game, sitting.states, sitting.actions, sitting.resigned)
+        text = _sgf().of_game(session.game, session.states, session.actions, session.resigned)
     else:
-        text = saved.to_file(sitting.game, sitting.states, sitting.actions, sitting.resigned)
+        text = saved.to_file(session.game, session.states, session.actions, session.resigned)
     saved.write(path, text)
-    sitting.say(f"saved {len(sitting.actions)} moves in {path}")
+    session.say(f"saved {len(session.actions)} moves in {path}")
 
 
-def load(sitting: TerminalGame, arguments: list[str]) -> None:
+def load(session: TerminalGame, arguments: list[str]) -> None:
     """FILE: continues a saved game, or starts from a saved position"""
     path = _file(arguments)
     if path.suffix == ".sgf":
-        sitting.begin(*_sgf().begin(sitting.game, path.read_bytes()))
+        session.begin(*_sgf().begin(session.game, path.read_bytes()))
     else:
-        sitting.begin(*saved.read(sitting.game, path.read_text(encoding="utf-8")))
-    sitting.show()
+        session.begin(*saved.read(session.game, path.read_text(encoding="utf-8")))
+    session.show()
 
 
 def _file(arguments: list[str]) -> Path:
@@ -221,13 +221,13 @@ def _sgf() -> Any:
     return sgf
 
 
-def explain(sitting: TerminalGame, arguments: list[str]) -> None:
+def explain(session: TerminalGame, arguments: list[str]) -> None:
     """this list"""
-    named = saved.legal_names(sitting.game, sitting.legal)
-    sitting.say("the game is over" if sitting.over else f"a move by its name, {named}")
+    named = saved.legal_names(session.game, session.legal)
+    session.say("the game is over" if session.over else f"a move by its name, {named}")
     for name, command in COMMANDS.items():
-        sitting.say(f"{name:6}  {command.__doc__}")
-    sitting.say("quit    ends; so does the end of the input")
+        session.say(f"{name:6}  {command.__doc__}")
+    session.say("quit    ends; so does the end of the input")
 
 
 COMMANDS: dict[str, Command] = {
@@ -244,24 +244,24 @@ COMMANDS: dict[str, Command] = {
 }
 
 
-def answer(sitting: TerminalGame, line: str) -> None:
+def answer(session: TerminalGame, line: str) -> None:
     """Carries out one line of input: a command or a move. Invalid input is explained and changes nothing."""
     try:
         word, *rest = shlex.split(line) or [""]
         if word in COMMANDS:
             if rest and word not in ("save", "load"):
                 raise ValueError(f"{word} takes nothing else")
-            COMMANDS[word](sitting, rest)
+            COMMANDS[word](session, rest)
         elif word:
-            if sitting.resigned is not None:
+            if session.resigned is not None:
                 raise ValueError(f"'{word}': the game is over")
-            action = saved.action_of(sitting.game, sitting.state, line.strip())
-            sitting.play(action)
-            sitting.show()
+            action = saved.action_of(session.game, session.state, line.strip())
+            session.play(action)
+            session.show()
     except OSError as error:
-        sitting.say(f"{error.filename}: {error.strerror}")
+        session.say(f"{error.filename}: {error.strerror}")
     except ValueError as error:
-        sitting.say(f"{error}; 'help' lists the commands")
+        session.say(f"{error}; 'help' lists the commands")
 
 
 def ask(prompt: str) -> str | None:
@@ -277,21 +277,21 @@ def ask(prompt: str) -> str | None:
         return None
 
 
-def run(sitting: TerminalGame) -> None:
+def run(session: TerminalGame) -> None:
     """Plays games until the person leaves; without a person, one game to its end."""
-    sitting.show()
+    session.show()
     while True:
-        if not sitting.over and not sitting.of_a_person(sitting.state):
-            sitting.turn_of_the_opponent()
+        if not session.over and not session.of_a_person(session.state):
+            session.turn_of_the_opponent()
             continue
-        if sitting.over:
-            sitting.say(sitting.result())
-            if sitting.mover is not None and sitting.options.seat == 0:
+        if session.over:
+            session.say(session.result())
+            if session.mover is not None and session.options.seat == 0:
                 return
-        line = ask("new, undo, save FILE or quit> " if sitting.over else "your move> ")
+        line = ask("new, undo, save FILE or quit> " if session.over else "your move> ")
         if line is None or line.strip() == "quit":
             return
-        answer(sitting, line)
+        answer(session, line)
 
 
 def serve(options: Options) -> None:
@@ -302,7 +302,7 @@ def serve(options: Options) -> None:
         import readline  # noqa: F401  arrow keys, if the system has readline
     console = cli.console()
     game = envs.make(options.env)
-    sitting = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
-    whom = "two people" if sitting.mover is None else f"against {sitting.name}"
+    session = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
+    whom = "two people" if session.mover is None else f"against {session.name}"
     console.print(f"{game.name}, {whom}; 'help' lists the commands", soft_wrap=True)
-    run(sitting)
+    run(session)

@@ -144,8 +144,8 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
         if teach is not None and run.lessons is not None:
-            learnt, taught = teach(run.lessons, lanes, now.teach)
-            run, played = run._replace(lessons=learnt), played._replace(**taught._asdict())
+            targets, metrics = teach(run.lessons, lanes, now.teach)
+            run, played = run._replace(lessons=targets), played._replace(**metrics._asdict())
         return run._replace(replay=after, lanes=lanes), played, pack(ended)
 
     return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
@@ -177,13 +177,13 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             no_updates,
             run.learning,
         )
-        learnt = LearnerMetrics(
+        learned = LearnerMetrics(
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
             replay_age=jnp.where(ready, mesh.mean(replay.age(run.replay, index).mean()), jnp.nan),
             **{name: mesh.mean(jnp.nanmean(value)) for name, value in losses._asdict().items()}
             | {"skipped_updates": mesh.mean(jnp.nansum(losses.skipped_updates))},
         )
-        return run._replace(learning=learning, iteration=run.iteration + 1), learnt
+        return run._replace(learning=learning, iteration=run.iteration + 1), learned
 
     return on_mesh(learn, devices, lambda specs: (specs, Spec()))
 
@@ -207,8 +207,8 @@ def make_iteration(game: Game, net: Network, config: Config, devices: Mesh):
 
     def iterate(run: Run, progress: Array) -> tuple[Run, dict[str, Array]]:
         run, played, _ = play(run)
-        run, learnt = learn(run, progress)
-        return run, {**played._asdict(), **learnt._asdict()}
+        run, learned = learn(run, progress)
+        return run, {**played._asdict(), **learned._asdict()}
 
     return iterate
 
@@ -226,8 +226,8 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
     share = lambda condition: mesh.total(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
     entropy = -jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-30)), 0.0).sum(-1)
-    learnt = (policy > 0).any(-1)
-    of_learnt = lambda x: mesh.total(jnp.where(learnt, x, 0)) / mesh.total(learnt)
+    learned = (policy > 0).any(-1)
+    of_learned = lambda x: mesh.total(jnp.where(learned, x, 0)) / mesh.total(learned)
     written = jnp.arange(len(after.known)) - before.cursor
     fresh = (written >= 0) & (written < len(rows.done))
     completed = after.known & (fresh[:, None] | ~before.known)
@@ -246,8 +246,8 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         value_error=root_mean(raw - result),
         value_target_rms=root_mean(result),
         calibration=calibration(raw, result, completed),
-        search_entropy=of_learnt(entropy),
-        search_policy_kl=of_learnt(rows.policy_kl.astype(jnp.float32)),
+        search_entropy=of_learned(entropy),
+        search_policy_kl=of_learned(rows.policy_kl.astype(jnp.float32)),
         distinct=mesh.mean(distinct_share(rows)),
         replay_rows=mesh.total(after.known),
         broken_rows=mesh.total(~answered),

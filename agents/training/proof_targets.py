@@ -148,7 +148,7 @@ def sample(game: Game, lessons: ProofTargets, index: Array, config: Config) -> B
     moves count as legal, and all moves that keep the value are equally likely. Future targets are unknown (-1)."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     turns, right = (
-        replay.Turns(replay.learnt(game, config), index + lessons.cursor),
+        replay.Turns(replay.learned_symmetries(game, config), index + lessons.cursor),
         take(lessons.right).astype(jnp.float32),
     )
     codes = turns.codes(take(lessons.actions).astype(jnp.int32))

@@ -151,7 +151,7 @@ class Turns:
         return jnp.stack([turn(symmetry, x) for symmetry in self.symmetries])[self.which, jnp.arange(len(x))]
 
 
-def learnt(game: Game, config: LearnerOptions) -> tuple[Symmetry, ...]:
+def learned_symmetries(game: Game, config: LearnerOptions) -> tuple[Symmetry, ...]:
     """The symmetries through which rows are learned; at least the identity."""
     return game.symmetries if config.augment else game.symmetries[:1]
 
@@ -161,7 +161,7 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     the auxiliary targets that `config` needs."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
-    turns = Turns(learnt(game, config), index + replay.cursor)
+    turns = Turns(learned_symmetries(game, config), index + replay.cursor)
     batch = Batch(
         planes=turns.planes(jax.vmap(game.observe)(rows.memory)),
         actions=turns.codes(rows.actions.astype(jnp.int32)),

@@ -156,7 +156,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         lanes = new_lanes(game, keys.fold_in(now.play, 0), len(run.lanes.plies), config)
         lanes, rows = play_games(run.learning.ema_weights, keys.fold_in(now.play, 1), lanes, run.iteration == 0)
         result, target = discounted(rows)
-        learnt = of_games(rows) & ~held_out(len(lanes.plies))
+        learned = of_games(rows) & ~held_out(len(lanes.plies))
         games, rewards = mesh.total(rows.done), rows.rewards[-1]
         played = GenerationMetrics(
             games=games,
@@ -164,13 +164,13 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
             game_length=mesh.total(lanes.plies) / games,
             draw_rate=mesh.total((rewards == 0).all(-1)) / games,
             first_win_rate=mesh.total(rewards[:, 0] > 0) / games,
-            replay_rows=mesh.total(learnt),
+            replay_rows=mesh.total(learned),
         )
         moves = jnp.where(jnp.arange(game.max_plies) < lanes.plies[:, None], lanes.moves, -1).astype(jnp.int16)
         nobody, all_there = jnp.zeros_like(lanes.played_out), jnp.ones_like(lanes.played_out)
         ended = Ended(moves, lanes.opening, nobody, rewards, all_there)
         ended = jax.tree.map(lambda x: x[:ARCHIVED], ended)
-        return run._replace(replay=Replay(rows, result, target, learnt, jnp.int32(0)), lanes=lanes), played, ended
+        return run._replace(replay=Replay(rows, result, target, learned, jnp.int32(0)), lanes=lanes), played, ended
 
     return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
 
@@ -198,7 +198,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         index = replay.draw(run.replay._replace(known=others), check_key, (VALIDATED,))
         sample = replay.sample(game, run.replay, index, config)
         error = jnp.square(net.apply(learning.ema_weights, sample.planes)[1] - sample.value).mean()
-        learnt = RegressionMetrics(
+        learned = RegressionMetrics(
             validation_loss=mesh.mean(error),
             policy_loss=losses.policy_loss,
             value_loss=losses.value_loss,
@@ -208,6 +208,6 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             skipped_updates=losses.skipped_updates * CHUNK * chunks,
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
         )
-        return run._replace(learning=learning, iteration=run.iteration + 1), learnt
+        return run._replace(learning=learning, iteration=run.iteration + 1), learned
 
     return on_mesh(learn, devices, lambda specs: (specs, Spec()))

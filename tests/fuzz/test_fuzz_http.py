@@ -30,7 +30,7 @@ REQUEST = {
 def client():
     thinker = Thinker()
     options = Options(env="tictactoe", opponent="random", num_simulations=8, seconds=1.0, open=False)
-    with served(web.make_house(options, thinker)) as client:
+    with served(web.make_context(options, thinker)) as client:
         yield client
     thinker.close()
 

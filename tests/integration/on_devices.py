@@ -150,13 +150,13 @@ def checkpoints(parts: SelfPlay, run: Run, folder: Path) -> dict[int, Any]:
     for count in parts.play:
         devices = mesh.make_mesh(parts.config.num_envs, parts.config.batch_size, count)
         restored = load_run(checkpoint.find(folder, "resume"), parts.config, devices)
-        learnt = learn[count](restored)
+        learned = learn[count](restored)
         found[count] = {
             "restored": differences(run, restored),
             "lanes": [shard.data.shape[1] for shard in restored.replay.known.addressable_shards],
             "played": differences(expected, onward(parts, count, restored, 2)),
-            "apart": apart(learn[8](saved), learnt),
-            "learnt": apart(run.learning.weights, learnt.weights),
+            "apart": apart(learn[8](saved), learned),
+            "learned": apart(run.learning.weights, learned.weights),
         }
     return found
 

@@ -46,7 +46,7 @@ def test_a_checkpoint_of_eight_devices_goes_on_on_any_number(on_devices):
         assert found["lanes"] == [16 // int(count)] * int(count)
         assert found["played"] == []
         assert found["apart"] < 2e-5
-        assert found["learnt"] > 1e-3
+        assert found["learned"] > 1e-3
 
 
 SMALL = [

@@ -15,7 +15,7 @@ GAME = envs.make("tictactoe")
 CONFIG = dataclasses.replace(preset(GAME, "cpu", "value_generations"), num_envs=4000, channels=64, batch_size=64)
 
 
-def test_a_generation_fills_the_replay_and_is_learnt():
+def test_a_generation_fills_the_replay_and_is_learned():
     net, devices = make_network(GAME, CONFIG), mesh.make_mesh(4000, 64)
     assert devices.size == 2
     run = mesh.laid_out(lambda: value_regression.start_run(GAME, net, CONFIG), value_regression.run_specs, devices)()
@@ -24,14 +24,14 @@ def test_a_generation_fills_the_replay_and_is_learnt():
     losses, rows = [], 0.0
     for _ in range(3):
         run, played, ended = play(run)
-        run, learnt = learn(run, 0.5)
-        losses.append(float(learnt.validation_loss))
+        run, learned = learn(run, 0.5)
+        losses.append(float(learned.validation_loss))
         rows += float(played.replay_rows)
         assert int(played.games) == 4000
         share = float(played.replay_rows / (played.game_length * played.games))
         assert share == pytest.approx(0.9, abs=0.01)  # a tenth is held out
         assert ended.moves.shape == (2000, 9) and bool(ended.there.all())
-    assert losses[0] < float(learnt.value_baseline) + 0.1
+    assert losses[0] < float(learned.value_baseline) + 0.1
     assert int(run.learning.updates) == pytest.approx(5 * rows / 64, rel=0.1)  # five times through each generation
-    assert int(learnt.skipped_updates) == 0 and int(run.iteration) == 3
+    assert int(learned.skipped_updates) == 0 and int(run.iteration) == 3
     assert isinstance(run, iteration.Run)

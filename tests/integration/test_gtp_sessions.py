@@ -41,7 +41,7 @@ def engine(thinking):
 def test_a_network_looks_at_some_moves_alone():
     """Black has all the board: of all his moves only the one that is asked about is looked at, won as it may be."""
     engine = Engine(Options(env=SPEC, ui="gtp", num_simulations=32, seconds=60), envs.make(SPEC))
-    assert engine.mind.network
+    assert engine.tree_player.network
     (info,) = looked_at(raw(engine, "lz-genmove_analyze b allow b A1 1"))
     assert (info["move"], info["prior"]) == ("A1", "10000")
     assert stones(engine, 1) == {"A1"}
@@ -100,7 +100,7 @@ def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
     assert ask(engine, "version").endswith(tmp_path.name)
     ask(engine, "komi 6.5")
     assert ask(engine, "genmove b") != "resign"
-    assert engine.mind.game.name == envs.make("go:size=5,komi=6.5").name
+    assert engine.tree_player.game.name == envs.make("go:size=5,komi=6.5").name
     assert refused(engine, "boardsize 7") == "unacceptable size"
     assert (engine.size, engine.komi) == (5, 6.5)
     with pytest.raises(ValueError, match="got one for go:size=5"):

@@ -38,13 +38,13 @@ def thinker():
 
 
 @pytest.fixture(scope="module")
-def house(thinker):
-    return web.make_house(OPTIONS, thinker)
+def context(thinker):
+    return web.make_context(OPTIONS, thinker)
 
 
 @pytest.fixture(scope="module")
-def client(house):
-    with served(house) as client:
+def client(context):
+    with served(context) as client:
         yield client
 
 
@@ -81,7 +81,7 @@ def test_every_game_is_played_through_the_interface(client, name):
 def test_who_proves_first_wins_what_is_won(thinker, otherwise):
     """On 4 x 4 the second of two queens wins whatever the first does (rules of the game, table of solved boards)."""
     options = dataclasses.replace(OPTIONS, env="foq:rows=4,cols=4", opponent=f"prove:1024,{otherwise}")
-    with served(web.make_house(options, thinker)) as client:
+    with served(web.make_context(options, thinker)) as client:
         for seed in range(4):
             rng, session = random.Random(seed), begin(client)
             assert session["players"] == ["person", options.opponent]

@@ -12,10 +12,10 @@ from agents.serve.web import server as web
 
 
 @contextlib.contextmanager
-def served(house):
+def served(context):
     """Calls a real server in this process."""
     with socket.create_server(("127.0.0.1", 0)) as door:
-        config = uvicorn.Config(web.make_app(house), log_level="warning", timeout_keep_alive=web.KEEP_ALIVE)
+        config = uvicorn.Config(web.make_app(context), log_level="warning", timeout_keep_alive=web.KEEP_ALIVE)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [door]})
         thread.start()

@@ -42,7 +42,7 @@ def test_memory_of_a_busy_server_stays_flat(record_property):
     thinker, stop, failed = Thinker(), threading.Event(), []
     options = Options(env="foq", num_simulations=64, seconds=1.0, open=False)
     sizes, games = [], [0]
-    with served(web.make_house(options, thinker)) as client:
+    with served(web.make_context(options, thinker)) as client:
 
         def guest(seed: int) -> None:
             chance = random.Random(seed)

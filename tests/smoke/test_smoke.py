@@ -48,7 +48,7 @@ def test_a_match_of_the_trained_network(run, monkeypatch, capsys):
 def test_a_session_of_the_page(run):
     thinker = Thinker()
     options = Options(env="tictactoe", opponent=str(run), num_simulations=4, open=False)
-    with served(web.make_house(options, thinker)) as client:
+    with served(web.make_context(options, thinker)) as client:
         session = begin(client)
         while not session["over"]:
             session = rested(client, ask(client, session, "move", action=session["legal"][0]["action"]))

@@ -221,7 +221,7 @@ def test_a_lost_game_is_given_up(engine, monkeypatch):
     first_free = lambda: int(np.flatnonzero(engine.mask(engine.turn_to(0).state))[0])
     monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign=0.9))
     monkeypatch.setattr(engine, "think", lambda *words, **more: 0)
-    monkeypatch.setattr(engine.mind, "best", lambda: (first_free(), value))
+    monkeypatch.setattr(engine.tree_player, "best", lambda: (first_free(), value))
     for black, white in (("A5", "A1"), ("B5", "B1"), ("C5", "C1")):
         assert ask(engine, "genmove b") == black
         ask(engine, f"play w {white}")
@@ -285,7 +285,7 @@ def test_least_and_most_moves_of_an_analysis(engine, monkeypatch):
     move = {"value": 0, "prior": 0.2, "line": ["A1"]}
     moves = [move | {"action": f"A{i + 1}", "visits": max(0, 3 - i)} for i in range(5)]
     monkeypatch.setattr(engine, "think", lambda *words, **more: 0)
-    monkeypatch.setattr(engine.mind, "report", lambda most: {"moves": moves[:most]})
+    monkeypatch.setattr(engine.tree_player, "report", lambda most: {"moves": moves[:most]})
     shown = lambda options: len(looked_at(raw(engine, f"lz-analyze b 1 {options}")))
     assert [shown(options) for options in ("", "minmoves 4", "maxmoves 2", "minmoves 3 maxmoves 1")] == [3, 4, 2, 3]
 
@@ -351,7 +351,7 @@ def test_sgf_through_the_protocol(engine, tmp_path):
 def test_only_go_and_players_that_search():
     with pytest.raises(ValueError, match="speaks of Go, not of tictactoe"):
         Engine(Options(ui="gtp"), envs.make("tictactoe"))
-    with pytest.raises(ValueError, match="a network or uct:N, not with 'random'"):
+    with pytest.raises(ValueError, match="expected a network that searches, or uct:N"):
         Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))
     with pytest.raises(ValueError, match="--resign must be from 0 to 1, not 5"):
         Options(ui="gtp", resign=5)
@@ -368,6 +368,6 @@ def test_the_budget_of_an_analysis_is_that_of_every_tree(engine, monkeypatch):
     ask(engine, "reg_genmove b")
     monkeypatch.setattr(engine, "think", think)
     monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, trees=2))
-    monkeypatch.setattr(engine.mind, "best", lambda: (0, 0.0))
+    monkeypatch.setattr(engine.tree_player, "best", lambda: (0, 0.0))
     assert raw(engine, "lz-genmove_analyze b 100").endswith("play A5\n\n")
     assert asked == [16, 8]

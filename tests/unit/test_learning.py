@@ -276,7 +276,7 @@ def test_few_rows_meet_every_symmetry_too():
 
 
 def test_without_symmetries_rows_are_seen_as_they_were_played():
-    assert [s.name for s in replay.learnt(envs.make("tictactoe"), Config(augment=False))] == ["identity"]
+    assert [s.name for s in replay.learned_symmetries(envs.make("tictactoe"), Config(augment=False))] == ["identity"]
     turns = replay.Turns(envs.make("tictactoe").symmetries[:1], jnp.arange(5))
     planes, codes = jnp.arange(5 * 18.0).reshape(5, 3, 3, 2), jnp.arange(5 * 9).reshape(5, 9) % 9
     np.testing.assert_array_equal(turns.planes(planes), planes)

@@ -38,7 +38,7 @@ def test_the_bar_shows_phase_rate_rating_and_the_time_left(tmp_path):
     report.close()
 
 
-def test_a_value_that_is_not_learnt_is_told_once():
+def test_a_value_that_is_not_learned_is_told_once():
     tell = lambda loss, baseline, count: [
         said for _ in range(count) if (said := balance.warning({"value_loss": loss, "value_baseline": baseline}))
     ]
@@ -54,14 +54,14 @@ def test_a_value_that_is_not_learnt_is_told_once():
     assert tell(0.05, 0.05, 50) == []  # nearly all games are drawn
 
 
-def test_a_value_that_is_learnt_by_heart_is_told_once():
-    """Figures of a run of EvoPawness: what the buffer holds was learnt, of new games less was known than nothing."""
+def test_a_value_that_is_overfitted_is_told_once():
+    """Figures of a run of EvoPawness: what the buffer holds was learned, of new games less was known than nothing."""
     figures = {"value_loss": 0.55, "value_baseline": 0.96, "value_target_rms": 0.99}
     balance = Balance()
     said = [balance.warning({**figures, "value_error": 1.08}) for _ in range(80)]
     (words,) = filter(None, said)
     assert said.index(words) == 29
-    assert "foretold games worse than one that always says 0 (squared error 1.166, 0.980): it learns them by" in words
+    assert "predicted new games worse than one that always says 0 (squared error 1.166, 0.980)" in words
     assert not any(balance.warning({**figures, "value_error": None, "value_target_rms": None}) for _ in range(80))
     balance = Balance()
     assert not any(balance.warning({**figures, "value_error": 0.95}) for _ in range(80))

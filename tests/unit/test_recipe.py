@@ -205,7 +205,7 @@ def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
     config = dataclasses.replace(SMALL, random_opening_plies=2)
     _, _, ended = play(config, 9, first_free(lambda plies: 0.0 * plies))
     packed = iteration.pack(ended)
-    games = game_log.Archive(tmp_path, GAME, 0)
+    games = game_log.GameLog(tmp_path, GAME, 0)
     for number in (1, 2, 3):
         games.add(number, packed)
     games.close()
@@ -216,7 +216,7 @@ def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
     assert bool(GAME.over(positions[-1])) and GAME.rewards(positions[-1]).tolist() == lines[0]["rewards"]
     with (tmp_path / game_log.FILE).open("a") as file:
         file.write('{"iteration":3,"moves":["a1"')  # the power failed here
-    again = game_log.Archive(tmp_path, GAME, 2)
+    again = game_log.GameLog(tmp_path, GAME, 2)
     assert len(list(game_log.read(tmp_path))) == 3 * count  # nothing is lost before the run has come further
     again.add(3, packed._replace(there=np.zeros_like(packed.there)))
     again.close()

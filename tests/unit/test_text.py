@@ -214,7 +214,7 @@ def test_eval_shows_every_move_at_any_width(sit, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
     report = {"visits": 12345, "value": 0.5, "prior": 0.25, "proven": None, "line": ["m*7,4*-1,0"] * 10}
     said = {"value": 0.5, "proven": None, "simulations": 9, "moves": [{"action": "p*1,4*K"} | report]}
-    monkeypatch.setattr(TerminalGame, "thought", lambda sitting: setattr(sitting, "mind", Named()) or said)
+    monkeypatch.setattr(TerminalGame, "thought", lambda session: setattr(session, "tree_player", Named()) or said)
     printed = sit("--env=evopawness --opponent=person", "eval")
     (row,) = [line for line in printed.splitlines() if "12345" in line]
     assert re.match(r"p\*1,4\*K +12345 +75 % +25 % +m\*7,4", row)

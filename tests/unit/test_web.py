@@ -43,13 +43,13 @@ def thinker():
 
 
 @pytest.fixture(scope="module")
-def house(thinker):
-    return web.make_house(OPTIONS, thinker)
+def context(thinker):
+    return web.make_context(OPTIONS, thinker)
 
 
 @pytest.fixture(scope="module")
-def client(house):
-    with served(house) as client:
+def client(context):
+    with served(context) as client:
         yield client
 
 
@@ -311,16 +311,16 @@ def test_strangers_are_not_let_in(client):
 
 def test_a_notebook_shows_the_page_in_a_frame(thinker):
     """Served to others, as Colab does it: under a name of its own, inside a frame."""
-    with served(web.make_house(dataclasses.replace(OPTIONS, host="0.0.0.0"), thinker)) as client:
+    with served(web.make_context(dataclasses.replace(OPTIONS, host="0.0.0.0"), thinker)) as client:
         reply = client.get("/", headers={"Host": "8000-abc.prod.colab.dev"})
     assert reply.status_code == 200
     assert "x-frame-options" not in reply.headers
     assert "frame-ancestors" not in reply.headers["content-security-policy"]
 
 
-def test_sessions_are_bounded_in_number_and_age(house, monkeypatch):
+def test_sessions_are_bounded_in_number_and_age(context, monkeypatch):
     monkeypatch.setattr(sessions_file, "MOST_SESSIONS", 3)
-    sessions = Sessions(house)
+    sessions = Sessions(context)
     made = [sessions.create({"game": "tictactoe", "players": PEOPLE}) for _ in range(3)]
     sessions.get(made[0].id).view()
     made.append(sessions.create({"game": "tictactoe", "players": PEOPLE}))
@@ -387,9 +387,9 @@ def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):
     assert bool(game.mask(game.init())[sound.choice])
 
 
-def test_a_failing_search_is_told_and_others_go_on(house):
+def test_a_failing_search_is_told_and_others_go_on(context):
     game = envs.make("tictactoe")
-    session = sessions_file.Session(house, game, ["person", "models/nowhere"], Limits(8, 5.0), None)
+    session = sessions_file.Session(context, game, ["person", "models/nowhere"], Limits(8, 5.0), None)
     session.move(0, "b2")
     while session.view()["thinking"]:
         time.sleep(0.02)
@@ -400,7 +400,7 @@ def test_a_failing_search_is_told_and_others_go_on(house):
     assert [move["action"] for move in session.view()["review"]] == ["b2"]
     session.undo(session.version)
     assert session.view()["ply"] == 0
-    other = Sessions(house).create({"game": "tictactoe"})
+    other = Sessions(context).create({"game": "tictactoe"})
     other.move(other.version, "b2")
     while other.view()["thinking"]:
         time.sleep(0.02)
@@ -426,7 +426,7 @@ def refused(capsys, *arguments) -> str:
         (["--env=chess"], "unknown game"),
         (["--opponent=nobody"], "unknown player"),
         (["--opponent=models/tictactoe"], "expected a network for foq"),
-        (["--num_simulations=0"], "at least 1"),
+        (["--num_simulations=0"], "from 1 to"),
         (["--num_simulations=4097"], "at most 4096"),
         (["--opponent=uct:4097"], "at most 4096"),
         (["--opponent=prove:1000,uct:4097"], "at most 4096"),
@@ -458,9 +458,9 @@ def test_the_board_is_looked_at_while_the_programs_of_the_first_move_compile(mon
         return made(*which)
 
     monkeypatch.setattr(thinker_file, "make_engine", slow)
-    house = web.make_house(dataclasses.replace(OPTIONS, opponent="models/tictactoe"), Thinker())
-    web.warm(house)
-    session = Sessions(house).create({"game": OPTIONS.env})
+    context = web.make_context(dataclasses.replace(OPTIONS, opponent="models/tictactoe"), Thinker())
+    web.warm(context)
+    session = Sessions(context).create({"game": OPTIONS.env})
     session.move(session.version, session.view()["legal"][0]["action"])
     assert session.view()["thinking"]["compiling"]
     compiled.set()
@@ -472,4 +472,4 @@ def test_the_board_is_looked_at_while_the_programs_of_the_first_move_compile(mon
     session.move(session.version, session.view()["legal"][0]["action"])
     thinking = session.view()["thinking"]
     assert thinking is None or not thinking["compiling"]
-    assert house.thinker.close(60)
+    assert context.thinker.close(60)

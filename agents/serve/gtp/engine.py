@@ -105,7 +105,7 @@ class Engine:
             ValueError: the network asked for is for another board.
         """
         self.plays_with = _spec_for(self.spec, game, asked=bool(self.options.opponent))
-        self.game, self._mind = game, None
+        self.game, self._tree_player = game, None
         self.mask, self.move = saved.compiled(game)
         record = game.to_record(game.init())
         self.size, self.komi = record["size"], record["komi"]
@@ -125,11 +125,11 @@ class Engine:
             self.steps = steps  # positions do not hold the komi
 
     @property
-    def mind(self) -> TreePlayer:
+    def tree_player(self) -> TreePlayer:
         """Created on first use: compilation takes seconds."""
-        if self._mind is None:
-            self._mind = TreePlayer(self.plays_with, self.game, trees=self.options.trees)
-        return self._mind
+        if self._tree_player is None:
+            self._tree_player = TreePlayer(self.plays_with, self.game, trees=self.options.trees)
+        return self._tree_player
 
     @property
     def player_name(self) -> str:
@@ -189,8 +189,8 @@ class Engine:
         """Searches with `player` to move until either budget is spent, over all legal moves or only `among`. Returns
         the number of simulations."""
         step = self.turn_to(player)
-        self.mind.place(step.start, step.actions, step.state, among)
-        return self.mind.think(seconds, simulations)
+        self.tree_player.place(step.start, step.actions, step.state, among)
+        return self.tree_player.think(seconds, simulations)
 
     def choose(self, player: int) -> tuple[int, float | None]:
         """The move of `player` within the time limit, and its value; in a finished game a pass."""
@@ -199,7 +199,7 @@ class Engine:
         began = time.monotonic()
         self.think(player, *self.budget(player))
         self.spend(player, time.monotonic() - began)
-        return self.mind.best()
+        return self.tree_player.best()
 
     def hopeless(self, player: int, value: float | None) -> bool:
         """Whether `player` resigns rather than play a move of this value."""

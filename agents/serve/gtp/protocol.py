@@ -357,7 +357,7 @@ def _wish(engine: Engine, arguments: list[str]) -> Wish:
 def info(engine: Engine, wish: Wish) -> str:
     """The moves with visits, in the format of Leela Zero: values in units of 1/10000, from the mover's view."""
     words = []
-    for order, move in enumerate(engine.mind.report(wish.most)["moves"]):
+    for order, move in enumerate(engine.tree_player.report(wish.most)["moves"]):
         if move["visits"] or order < wish.least:
             winrate, prior = round(5000 * (move["value"] + 1)), round(10000 * move["prior"])
             words.append(
@@ -394,7 +394,7 @@ def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callab
             passed = time.monotonic() - began
             yield info(engine, wish)
         engine.spend(player, passed)
-        action, value = engine.mind.best()
+        action, value = engine.tree_player.best()
     yield f"play {_made(engine, player, action, value)}"
 
 
@@ -463,10 +463,10 @@ def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], b
 def serve(options: Options) -> None:
     """Speaks GTP until quit or the end of the input. Compiles before it listens, since a clock may run later."""
     engine = Engine(options, envs.make(options.env))
-    print(f"{engine.game.name}: {engine.mind.name} compiles its search", file=sys.stderr, flush=True)
+    print(f"{engine.game.name}: {engine.tree_player.name} compiles its search", file=sys.stderr, flush=True)
     for player in range(2):
         engine.think(player, simulations=1)
-        engine.play(player, engine.mind.best()[0])
+        engine.play(player, engine.tree_player.best()[0])
     engine.clear()
     print("ready", file=sys.stderr, flush=True)
     source = open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)  # noqa: SIM115

@@ -259,12 +259,12 @@ class Group:
             width = fitting(len(coming), self.widths)
             states += states[:1] * (width - len(coming))
             stacked = jax.tree.map(lambda *x: np.stack([np.asarray(v) for v in x]), *states)
-            planted = self.engine.programs(width).init_tree(self.engine.weights, key, stacked)
+            fresh = self.engine.programs(width).init_tree(self.engine.weights, key, stacked)
             self.widths.add(width)
             if not staying:
-                self.tree = planted
+                self.tree = fresh
                 return
-            parts.append(jax.tree.map(lambda x: x[: len(coming)], jax.device_get(planted)))
+            parts.append(jax.tree.map(lambda x: x[: len(coming)], jax.device_get(fresh)))
         spare = fitting(len(self.lanes), self.widths) - len(self.lanes)
         parts.append(jax.tree.map(lambda x: x[:1].repeat(spare, 0), parts[0]))
         self.tree = jax.tree.map(lambda *x: jnp.asarray(np.concatenate(x)), *parts)

@@ -102,15 +102,15 @@ def number(request: Request, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
-def make_app(house: ServerContext) -> Starlette:
+def make_app(context: ServerContext) -> Starlette:
     """The application; all slow work is done in threads."""
-    sessions = Sessions(house)
+    sessions = Sessions(context)
 
     def games() -> list[dict[str, Any]]:
-        there = dict.fromkeys((house.own.name, *(envs.make(name).name for name in envs.list())))
-        chosen = [house.game(name) for name in there]
+        there = dict.fromkeys((context.own.name, *(envs.make(name).name for name in envs.list())))
+        chosen = [context.game(name) for name in there]
         return [
-            {"game": game.name, "title": titles(game)[0], "seats": seats(game), "opponents": house.opponents(game),
+            {"game": game.name, "title": titles(game)[0], "seats": seats(game), "opponents": context.opponents(game),
              "begins": first_player(game)}
             for game in chosen
         ]  # fmt: skip
@@ -119,12 +119,12 @@ def make_app(house: ServerContext) -> Starlette:
         return answer(await run_in_threadpool(games))
 
     async def status(request: Request) -> Response:
-        thinker = house.thinker
+        thinker = context.thinker
         return answer({"sessions": len(sessions), "steps": thinker.steps, "searches": thinker.searches})
 
     async def create(request: Request) -> Response:
         said = await body(request)
-        said.setdefault("game", house.own.name)
+        said.setdefault("game", context.own.name)
         return answer(await run_in_threadpool(lambda: sessions.create(said).view()), 201)
 
     async def one(request: Request) -> Response:
@@ -189,7 +189,7 @@ def make_app(house: ServerContext) -> Starlette:
             Route("/api/sessions/{id}/past", past),
             Route("/api/sessions/{id}/{command}", command, methods=["POST"]),
         ],
-        middleware=[Middleware(OwnName, host=house.options.host)],
+        middleware=[Middleware(OwnName, host=context.options.host)],
         exception_handlers={
             Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed
         },
@@ -221,7 +221,7 @@ class OwnName:
         return await self.app(scope, receive, unframed)
 
 
-def make_house(options: Options, thinker: Thinker) -> ServerContext:
+def make_context(options: Options, thinker: Thinker) -> ServerContext:
     """The context of a server with these options. The opponent is tried here, so that a wrong one is refused at once.
 
     Raises:
@@ -234,17 +234,17 @@ def make_house(options: Options, thinker: Thinker) -> ServerContext:
     return ServerContext(options, game, thinker)
 
 
-def warm(house: ServerContext) -> None:
+def warm(context: ServerContext) -> None:
     """Draws the board, compiles for the first moves while people look at it, and prepares the list of games."""
-    game = house.own
+    game = context.own
     start = look_at(game, game.init())
     _ = start.svg, start.after(start.legal[0]).svg  # the first picture and the first move are the slowest
-    step = min(house.options.num_simulations, STEP)
-    job = Job(game, house.analyst(game), game.init(), 0, step, 1.0)
-    player = budgeted(house.opponents(game)[0], step)[0]
+    step = min(context.options.num_simulations, STEP)
+    job = Job(game, context.analyst(game), game.init(), 0, step, 1.0)
+    player = budgeted(context.opponents(game)[0], step)[0]
     if player.kind != PERSON:  # the analysis waits until the opponent has its programs
-        job = dataclasses.replace(job, player=player, done=lambda _, then=job: house.thinker.submit(then))
-    house.thinker.submit(job)
+        job = dataclasses.replace(job, player=player, done=lambda _, then=job: context.thinker.submit(then))
+    context.thinker.submit(job)
     for name in envs.list():
         first_player(envs.make(name))  # seconds in total, which would delay the list of games
 
@@ -265,13 +265,13 @@ def serve(options: Options) -> None:
     Raises:
         ValueError: unknown game or opponent, or an address that cannot be taken.
     """
-    house = make_house(options, Thinker())
+    context = make_context(options, Thinker())
     with listen(options.host, options.port) as door:
-        app = make_app(house)
-        threading.Thread(target=warm, args=(house,), daemon=True).start()
+        app = make_app(context)
+        threading.Thread(target=warm, args=(context,), daemon=True).start()
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"http://{host}:{door.getsockname()[1]}"
-        print(f"{titles(house.own)[0]}: {address}   (Ctrl-C ends it)", flush=True)
+        print(f"{titles(context.own)[0]}: {address}   (Ctrl-C ends it)", flush=True)
         if not loopback(options.host):
             print("everyone who reaches this address can play", file=sys.stderr)
         if options.open and (sys.platform in ("darwin", "win32") or {"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
@@ -281,7 +281,7 @@ def serve(options: Options) -> None:
         )
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[door])
-    if not house.thinker.close():
+    if not context.thinker.close():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)  # a compilation may take half a minute more, for nothing

@@ -137,10 +137,10 @@ class Session:
     """One game and its analyses. Every public method takes the lock."""
 
     def __init__(
-        self, house: ServerContext, game: Game, players: list[str], limits: Limits, start: dict[str, Any] | None
+        self, context: ServerContext, game: Game, players: list[str], limits: Limits, start: dict[str, Any] | None
     ):
         self.id, self.version, self.used = secrets.token_urlsafe(18), 0, time.monotonic()
-        self.house, self.game, self.players, self.limits, self.start = house, game, players, limits, start
+        self.context, self.game, self.players, self.limits, self.start = context, game, players, limits, start
         self.lock = threading.RLock()
         self.positions = [look_at(game, game.init() if start is None else saved.position(game, start))]
         self.actions: list[int] = []
@@ -261,7 +261,7 @@ class Session:
             self._free()
             if self.positions[-1].over:
                 raise Refused(409, "the game is over")
-            player = self.house.analyst(self.game)
+            player = self.context.analyst(self.game)
             self._think(kind, player, limits.simulations, limits.seconds, reports=kind == "analysis")
 
     def look_back(self, version: Any) -> None:
@@ -360,7 +360,7 @@ class Session:
         state, plies = self.positions[-1].state, len(self.actions)
         self.kind, self.failure = kind, ""
         self.job = Job(self.game, player, state, plies, simulations, seconds, done, reports)
-        self.house.thinker.submit(self.job)
+        self.context.thinker.submit(self.job)
 
     def _thought(self, version: int, kind: str, job: Job) -> None:
         with self.lock:
@@ -440,7 +440,7 @@ class Session:
                 "kind": self.kind,
                 "progress": round(job.progress, 3),
                 "simulations": job.simulated,
-                "compiling": self.house.thinker.compiling(job),
+                "compiling": self.context.thinker.compiling(job),
             }
         elif self.review is not None and not self.review.ended:
             thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
@@ -463,7 +463,7 @@ class Review:
 
     def __init__(self, session: Session):
         self.session, self.version = session, session.version
-        player = session.house.analyst(session.game)
+        player = session.context.analyst(session.game)
         simulations = max(1, int(session.limits.simulations * REVIEW_SHARE))
         plies = [i for i, position in enumerate(session.positions) if not position.over]
         self.left = len(plies)
@@ -477,7 +477,7 @@ class Review:
         self.result: list[dict[str, Any]] | None = None
         self.failure = ""
         for job in self.jobs:
-            session.house.thinker.submit(job)
+            session.context.thinker.submit(job)
 
     @property
     def ended(self) -> bool:
@@ -525,8 +525,8 @@ class Review:
 class Sessions:
     """All games of a server, limited in number and age."""
 
-    def __init__(self, house: ServerContext):
-        self.house = house
+    def __init__(self, context: ServerContext):
+        self.context = context
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
@@ -542,13 +542,13 @@ class Sessions:
     def create(self, request: dict[str, Any]) -> Session:
         """A new or saved game: `game`, and optionally `players`, `simulations` and `seconds`. A saved game may add
         `start` (a position), `actions` and `resigned`."""
-        game = self.house.game(request.get("game"))
+        game = self.context.game(request.get("game"))
         start, actions, resigned = request.get("start"), request.get("actions", []), request.get("resigned")
         if not isinstance(actions, list) or len(actions) > game.max_plies:
             raise Refused(400, f"actions: want a list of at most {game.max_plies} moves")
         players, limits = self.players(game, request), self.limits(request)
         try:
-            session = Session(self.house, game, players, limits, start)
+            session = Session(self.context, game, players, limits, start)
         except ValueError as error:
             raise Refused(400, f"position: {str(error)[:LONGEST_MESSAGE]}") from None
         for i, action in enumerate(actions):
@@ -574,14 +574,14 @@ class Sessions:
         """Players by seat; by default a person, who begins, against the best opponent."""
         players = request.get("players")
         if players is None:
-            first, best = first_player(game), self.house.opponents(game)[0]
+            first, best = first_player(game), self.context.opponents(game)[0]
             players = [PERSON if i == first else best for i in range(game.num_players)]
         if not isinstance(players, list) or len(players) != game.num_players:
             raise Refused(400, f"players: want a list of {game.num_players}")
-        return [self.house.player(game, name) for name in players]
+        return [self.context.player(game, name) for name in players]
 
     def limits(self, request: dict[str, Any]) -> Limits:
-        options = self.house.options
+        options = self.context.options
         simulations = request.get("simulations", options.num_simulations)
         seconds = request.get("seconds", options.seconds)
         whole = isinstance(simulations, int) and not isinstance(simulations, bool)
