@@ -51,7 +51,7 @@ def drift_game(num_actions: int) -> Game:
         mask=lambda s: jnp.ones(num_actions, bool), over=lambda s: jnp.bool_(False),
         player=lambda s: s.mover.astype(jnp.int32), rewards=lambda s: jnp.zeros(2),
         observe=lambda s: (s.number.astype(jnp.float32) / 2.0**32).reshape(1, 1, 1),
-        symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        symmetries=(), show=str, action_name=str, parse_action=int,
         to_record=lambda s: {}, from_record=lambda d: None,
     )  # fmt: skip
 

@@ -7,8 +7,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.pictures import Layer, Part, Picture
+
+SEATS = ("Upright", "Flat")
 
 
 class State(NamedTuple):
@@ -63,15 +66,17 @@ def show(s: State) -> str:
     return "\n".join(" ".join("#" if x else "." for x in row) for row in np.asarray(s.filled))
 
 
-def svg(s: State) -> str:
-    rows, cols = s.filled.shape
-    squares = "".join(
-        f'<g data-cell="{"abcdefghi"[c]}{rows - r}"><title>{"filled" if s.filled[r, c] else "free"}</title>'
-        f'<rect x="{c}" y="{r}" width="0.95" height="0.95" fill="{"#3a4048" if s.filled[r, c] else "#e9dcc0"}"/></g>'
-        for r in range(rows)
-        for c in range(cols)
+def picture(rows: int, cols: int, names: list[str]) -> Picture:
+    squares = tuple(pictures.square(38, f'fill="{fill}"') for fill in ("#e9dcc0", "#3a4048"))
+    return Picture(
+        title="Domineering",
+        width=40 * cols,
+        height=40 * rows,
+        frame="",
+        status=(pictures.standing(SEATS),),
+        parts=(Part(pictures.grid(names, cols, 40, 0, 0), (Layer(squares, ("free", "filled")),)),),
+        look=lambda s: ((pictures.standing_code(over(s), s.to_move, rewards(s)),), (s.filled,)),
     )
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {cols} {rows}">{squares}</svg>'
 
 
 def make(rows: int = 4, cols: int = 4) -> Game:
@@ -123,12 +128,12 @@ def make(rows: int = 4, cols: int = 4) -> Game:
         observe=observe,
         symmetries=(Symmetry("identity", np.arange(rows * cols, dtype=np.int32), lambda x: x, lambda s: s),),
         show=show,
-        svg=svg,
+        picture=picture(rows, cols, names),
         action_name=lambda action: names[int(action)],
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
         about=(__doc__ or "").partition("\n")[0],
-        seats=("Upright", "Flat"),
+        seats=SEATS,
         cells=lambda action: (names[int(action)],),
     )

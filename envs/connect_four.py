@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -23,8 +22,11 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.lines import in_rows
+from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = 26  # rows and columns
+CELL = 56  # of the picture
 SEATS = ("Red", "Yellow")
 MARKED = ("Red (X)", "Yellow (O)")  # in text
 
@@ -170,42 +172,32 @@ class Rules:
         width = len(str(self.cols))
         line = lambda words: " ".join(f"{word:>{width}}" for word in words)
         cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
-        return "\n".join([*(line(row) for row in cells), line(range(1, self.cols + 1)), self._status(s)])
+        status = pictures.standing_words(MARKED, self.over(s), s.to_move, self.rewards(s))
+        return "\n".join([*(line(row) for row in cells), line(range(1, self.cols + 1)), status])
 
-    def _status(self, s: State, names: Sequence[str] = MARKED) -> str:
-        if not bool(self.over(s)):
-            return f"{names[int(s.to_move)]} to move"
-        result = np.asarray(self.rewards(s))
-        return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
+    def picture(self) -> Picture:
+        """A column is a cell around its holes; winning rows are ringed."""
+        width, height = self.cols * CELL, self.rows * CELL
+        frame = f'<rect x="4" y="4" width="{width + 8}" height="{height + 8}" rx="{CELL / 5}" fill="#2f5d9b"/>'
+        frame += pictures.labels(CELL * 0.27, range(1, self.cols + 1), 8 + CELL / 2, height + 33, CELL)
+        names = [f"column {c + 1}" for c in range(self.cols)]
+        columns = tuple(Place(name, 8 + (c + 0.5) * CELL, 8 + height / 2) for c, name in enumerate(names))
+        rows = [(self.rows - r, (r + 0.5) * CELL - height / 2) for r in range(self.rows)]
+        holes = tuple(Place(f"{name}, row {row}", 0, y, inside=name) for row, y in rows for name in names)
+        box = Layer(pictures.rect(CELL, height, 'fill-opacity="0"'), f"{{}} of {self.rows} stones")
+        hole = lambda fill, ring: pictures.disc(CELL * 0.4, f'fill="{fill}" stroke={ring}')
+        rings = '"#264d82" stroke-width="2"', '"#20242a" stroke-width="4"'
+        shapes = tuple(hole(fill, ring) for ring in rings for fill in (PAPER, "#d0473c", "#f0c343"))
+        layers = Layer(shapes, ("empty", *SEATS) * 2), pictures.legal(CELL / 9)
 
-    def svg(self, s: State, cell: int = 56) -> str:
-        """Picture as an SVG document, winning rows ringed; `cell` is the side of a cell in pixels. A column is a
-        selectable group that contains its cells."""
-        board, legal = np.asarray(self.board(s)).astype(int), np.asarray(self.mask(s))
-        ringed = _rows_of(board, self.connect)
-        width, height, foot = self.cols * cell, self.rows * cell, cell // 2
-        frame = f'x="4" y="4" width="{width + 8}" height="{height + 8}" rx="{cell / 5}" fill="#2f5d9b"'
-        out = [
-            pictures.head(width + 16, height + 16 + foot, f"Connect Four, {self._status(s, SEATS)}"),
-            f"<rect {frame}/>",
-        ]
-        for c in range(self.cols):
-            lowest = self.rows - 1 - np.count_nonzero(board[:, c])
-            box = f'x="{8 + c * cell}" y="8" width="{cell}" height="{height}" fill-opacity="0"'
-            holes = [f"<rect {box}/>"]
-            for r in range(self.rows):
-                x, y, stone = 8 + (c + 0.5) * cell, 8 + (r + 0.5) * cell, board[r, c]
-                fill = {1: "#d0473c", -1: "#f0c343", 0: "#f7f3ea"}[stone]
-                ring = 'stroke="#20242a" stroke-width="4"' if ringed[r, c] else 'stroke="#264d82" stroke-width="2"'
-                shapes = [pictures.disc(x, y, cell * 0.4, f'fill="{fill}" {ring}')]
-                if r == lowest and legal[c]:
-                    shapes.append(pictures.legal(x, y, cell / 9))
-                says = SEATS[int(stone < 0)] if stone else "empty"
-                holes.append(pictures.cell(f"column {c + 1}, row {self.rows - r}", says, *shapes))
-            says = f"{np.count_nonzero(board[:, c])} of {self.rows} stones"
-            out.append(pictures.cell(f"column {c + 1}", says, *holes))
-            out.append(pictures.label(8 + (c + 0.5) * cell, height + 12 + foot * 0.75, cell * 0.27, c + 1))
-        return "".join(out) + "</svg>"
+        def look(s: State) -> tuple[tuple[Any, ...], ...]:
+            board, standing = self.board(s), pictures.standing_code(self.over(s), s.to_move, self.rewards(s))
+            filled = (board != 0).sum(0)
+            lowest = (np.arange(self.rows)[::-1, None] == filled) & self.mask(s)
+            return (standing,), (filled,), (board % 3 + 3 * in_rows(board, self.connect), lowest)
+
+        size, parts = (width + 16, height + 16 + CELL / 2), (Part(columns, (box,)), Part(holes, layers))
+        return Picture("Connect Four", *size, frame, (pictures.standing(SEATS),), parts, look)
 
     # Records
 
@@ -230,7 +222,7 @@ class Rules:
         else:
             turn = records.turn("connect_four", record)
             board = self._placed(record["board"], turn)
-        mover, over = (1 - turn) // 2, lambda: _rows_of(board, self.connect).any() or board.all()
+        mover, over = (1 - turn) // 2, lambda: in_rows(board, self.connect).any() or board.all()
         forfeit = records.forfeit("connect_four", record, mover, over)
         mine, others = (self.stones(jnp.asarray(board == colour)) for colour in (turn, -turn))
         return State(mine, others, jnp.int8(mover), jnp.int8(forfeit))
@@ -241,7 +233,7 @@ class Rules:
             raise ValueError(f"connect_four record: moves must be columns from 0 to {self.cols - 1}")
         board = np.zeros((self.rows, self.cols), int)
         for ply, c in enumerate(moves):
-            if _rows_of(board, self.connect).any():
+            if in_rows(board, self.connect).any():
                 raise ValueError(f"connect_four record: the game is over after {ply} of {len(moves)} moves")
             room = int((board[:, c] == 0).sum())
             if not room:
@@ -257,7 +249,7 @@ class Rules:
             raise ValueError("connect_four record: the numbers of stones do not fit the player to move")
         if ((board[:-1] != 0) & (board[1:] == 0)).any():
             raise ValueError("connect_four record: a stone hangs over an empty cell")
-        if _rows_of(board == turn, self.connect).any():
+        if in_rows(board == turn, self.connect).any():
             raise ValueError(f"connect_four record: the player to move has {self.connect} in a row already")
         if not any(_can_be_dropped(earlier) for earlier in self._before(board, turn)):
             raise ValueError("connect_four record: these stones cannot have been dropped in turn, one row at the end")
@@ -272,21 +264,8 @@ class Rules:
             if top < self.rows and board[top, c] == -turn:
                 earlier = board.copy()
                 earlier[top, c] = 0
-                if not _rows_of(earlier, self.connect).any():
+                if not in_rows(earlier, self.connect).any():
                     yield earlier
-
-
-def _rows_of(board: np.ndarray, length: int) -> np.ndarray:
-    """bool[R, C]: cells in a row of `length` equal stones."""
-    found = np.zeros(board.shape, bool)
-    for r, c in np.argwhere(board):
-        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-            last_r, last_c = r + down * (length - 1), c + right * (length - 1)
-            if last_r < board.shape[0] and 0 <= last_c < board.shape[1]:
-                line = tuple(np.array([(r + down * i, c + right * i) for i in range(length)]).T)
-                if (board[line] == board[r, c]).all():
-                    found[line] = True
-    return found
 
 
 def _can_be_dropped(board: np.ndarray, limit: int = 50_000) -> bool:
@@ -335,7 +314,7 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
         observe=rules.observe,
         symmetries=rules.symmetries(),
         show=rules.show,
-        svg=rules.svg,
+        picture=rules.picture(),
         action_name=lambda action: str(int(action) + 1),
         parse_action=rules.parse_action,
         to_record=rules.to_record,

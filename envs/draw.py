@@ -67,15 +67,15 @@ def _placed(attributes: str, width: float, height: float) -> str:
 
 
 def mark(svg: str, cells: Iterable[str]) -> str:
-    """The picture with a frame around these cells, drawn on top."""
+    """The picture with a frame around these cells, none of them inside another, drawn on top."""
     frames, width = [], size(svg)[0] / 130
     for name in dict.fromkeys(cells):
-        start = svg.find(f'<g data-cell="{html.escape(name)}">')
-        shape = re.compile(r"<(rect|circle|polygon|path) ([^>]*)/>").search(svg, start)
-        if start >= 0 and shape is not None:
+        group = re.search(rf'<g data-cell="{re.escape(html.escape(name))}"( transform="[^"]*")?>', svg)
+        shape = group and re.compile(r"<(rect|circle|polygon|path) ([^>]*)/>").search(svg, group.end())
+        if group and shape:
             place = re.sub(r'\b(class|fill|stroke|opacity)(-\w+)?="[^"]*"', "", shape[2])
             paint = f'fill="none" stroke="{LAST}" stroke-width="{width:g}"'
-            frames.append(f"<{shape[1]} {' '.join(place.split())} {paint}/>")
+            frames.append(f"<g{group[1] or ''}><{shape[1]} {' '.join(place.split())} {paint}/></g>")
     return svg.removesuffix("</svg>") + "".join(frames) + "</svg>"
 
 

@@ -27,11 +27,13 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, with_history
+from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes per cell
 SKIP = CELLS * CODES
 OFF = CELLS  # the cell number of dead pieces
 MAX_PLIES = 250
+CELL = 56  # of the picture
 LARGEST_CAP = 30_000  # the turn is an int16
 MAX_MANA, MAX_HP, MAX_ATK, MAX_STEP = 10, 20, 8, 3
 
@@ -377,11 +379,12 @@ def parse_action(text: str) -> int:
     return _codes()[name]
 
 
-def _status(s: State, max_plies: int | None) -> str:
-    if not bool(over(s, max_plies)):
-        return f"{SEATS[int(player(s))]} to move, turn {int(s.turn)}"
-    result = np.asarray(rewards(s))
-    return f"{SEATS[int(result.argmax())]} wins" if result.any() else "draw"
+STATUS = (pictures.standing(SEATS), Layer(words=", turn {}"))
+
+
+def _status(s: State, max_plies: int | None) -> tuple[Array, Array]:
+    ended = over(s, max_plies)
+    return pictures.standing_code(ended, player(s), rewards(s)), jnp.where(ended, -1, s.turn)
 
 
 def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
@@ -395,8 +398,9 @@ def show(s: State, max_plies: int | None = MAX_PLIES) -> str:
         cells[int(s.cell[side, slot])] = letter + "/".join(map(str, numbers)) + "z" * (kind == SLEEPER)
     rows = [f"{y}  " + " ".join(f"{c:7}" for c in cells[y * SIDE : y * SIDE + SIDE]).rstrip() for y in range(SIDE)]
     columns = "   " + " ".join(f"{x:<7}" for x in range(SIDE)).rstrip()
+    status = pictures.words(STATUS, _status(s, max_plies))
     mana = "mana: White {}, Black {}".format(*np.asarray(s.mana))
-    return "\n".join([columns, *rows, f"{_status(s, max_plies)}; {mana}"])
+    return "\n".join([columns, *rows, f"{status}; {mana}"])
 
 
 INKS = ("#a3211a", "#20242a", "#24528f")  # of hp, atk and step
@@ -442,60 +446,65 @@ def action_label(action: int) -> str:
     return f"Promote to {KINDS[k + 2]} ({cost} mana: {gains})"
 
 
-def _svg_piece(s: State, side: int, slot: int, left: float, top: float, cell: int) -> tuple[str, str]:
-    """Glyph on a disc, pale until activated, with hp in red, atk in black, step in blue below; and a description."""
-    kind, *numbers = (int(x[side, slot]) for x in (s.kind, s.hp, s.atk, s.step))
-    fill, ink = (("#fbfaf5", "#20242a"), ("#3a4048", "#f7f3ea"))[side]
-    middle = left + cell / 2
-    stroke = "#20242a" if kind != SLEEPER else "#655c50"
-    disc = pictures.disc(middle, top + cell * 0.36, cell * 0.31, f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"')
-    glyph = pictures.text(middle, top + cell * 0.52, cell * 0.46, f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e", f'fill="{ink}"')
-    out = f'<g opacity="{0.5 if kind == SLEEPER else 1}">{disc}{glyph}</g>'
-    for value, place, colour in zip(numbers, (0.24, 0.6, 0.86), INKS, strict=True):
-        paint = f'font-weight="bold" fill="{colour}"'
-        out += pictures.text(left + cell * place, top + cell * 0.94, cell * 0.31, value, paint)
-    says = "{} {}, {} hp, {} atk, step {}".format(SEATS[side], KINDS[kind], *numbers)
-    return out, says + (f"; {TO_KNOW[kind]}" if kind in TO_KNOW else "")
+def _layers() -> tuple[Layer, ...]:
+    """The square, an empty cell or a rune, the piece, its hp, atk and step, and what else is to be known of it."""
+    squares = (pictures.square(CELL, f'fill="{x}" stroke="{PAPER}"') for x in ("#e9dcc0", "#dccba6", "#d8d2ec"))
+    rune = lambda sign, paint="": pictures.text(CELL * 0.5, sign, f'fill="#5f44aa"{paint}')
+    named = [rune("◆") + pictures.text(CELL * 0.25, name, 'fill="#5f44aa"', y=CELL * 0.36) for name in RUNES]
+    away = [f"empty; every five turns a rune comes here, {RUNE_GAINS[x]} for the piece that takes it" for x in RUNES]
+    lying = [f"rune, {RUNE_GAINS[x]} for the piece that moves here" for x in RUNES]
+    bold = lambda ink: f'font-weight="bold" fill="{ink}"'
+    number = lambda x, ink, says: Layer(pictures.text(CELL * 0.31, "{}", bold(ink), CELL * x, CELL * 0.44), says)
+    pieces = [(owner, kind) for owner in (0, 1) for kind in range(SLEEPER, KING + 1)]
+    return (
+        Layer(tuple(squares)),
+        Layer(("", *[rune("◇", ' opacity="0.4"')] * 3, *named), ("empty", *away, *lying)),
+        Layer(tuple(_shape(*piece) for piece in pieces), tuple(f"{SEATS[i]} {KINDS[kind]}" for i, kind in pieces)),
+        *map(number, (-0.26, 0.1, 0.36), INKS, (", {} hp", ", {} atk", ", step {}")),
+        Layer(words=tuple(f"; {TO_KNOW[kind]}" if kind in TO_KNOW else "" for kind in range(KING + 1))),
+    )
 
 
-def svg(s: State, cell: int = 56, max_plies: int | None = MAX_PLIES) -> str:
-    """Picture as an SVG document, including both players' mana; `cell` is the side of a cell in pixels."""
-    s = jax.device_get(s)
-    edge, side = cell // 2, SIDE * cell
-    status, won = _status(s, max_plies), np.asarray(rewards(s)) > 0
-    notes = [" wins" if won[i] else " to move" if not over(s, max_plies) and player(s) == i else "" for i in (0, 1)]
-    width, height = side + edge + 4, side + 3 * edge
-    out = [pictures.head(width, height, f"EvoPawness, {status}")]
-    pieces = {int(s.cell[i, j]): (int(i), int(j)) for i, j in np.argwhere(s.kind != DEAD)}
-    lying = {int(c): name for c, name, lies in zip(RUNE_CELLS, RUNES, s.runes, strict=True) if lies}
-    for number in range(CELLS):
-        x, y, says = edge + number % SIDE * cell, edge + number // SIDE * cell, "empty"
-        fill = "#d8d2ec" if number in RUNE_CELLS else ("#e9dcc0", "#dccba6")[number % 2]
-        shapes = [pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}"')]
-        if number in lying:
-            shapes.append(pictures.text(x + cell / 2, y + cell * 0.5, cell * 0.5, "◆", 'fill="#5f44aa"'))
-            shapes.append(pictures.text(x + cell / 2, y + cell * 0.86, cell * 0.25, lying[number], 'fill="#5f44aa"'))
-            says = f"rune, {RUNE_GAINS[lying[number]]} for the piece that moves here"
-        elif number in RUNE_CELLS:
-            shapes.append(pictures.text(x + cell / 2, y + cell * 0.5, cell * 0.5, "◇", 'fill="#5f44aa" opacity="0.4"'))
-            gain = RUNE_GAINS[RUNES[list(RUNE_CELLS).index(number)]]
-            says = f"empty; every five turns a rune comes here, {gain} for the piece that takes it"
-        if number in pieces:
-            shape, says = _svg_piece(s, *pieces[number], x, y, cell)
-            shapes.append(shape)
-        out.append(pictures.cell(cell_name(number), says, *shapes))
-    for i, y in enumerate((height - edge * 0.35, edge * 0.65)):
-        words = f"{SEATS[i]}{notes[i]} · mana {'●' * int(s.mana[i])}{'○' * (MAX_MANA - int(s.mana[i]))}"
-        weight = "bold" if notes[i] else "normal"
-        paint = f'class="label" fill="{pictures.LABEL}" font-weight="{weight}"'
-        out.append(pictures.text(edge + side / 2, y, cell * 0.27, words, paint))
-    for place, (word, colour) in enumerate(zip(("hp", "atk", "step"), INKS, strict=True)):
-        paint = f'class="key" font-weight="bold" fill="{colour}"'
-        out.append(pictures.text(width - cell * (1.62, 1.1, 0.42)[place], edge * 0.65, cell * 0.27, word, paint))
-    for i in range(SIDE):
-        out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.25, i))
-        out.append(pictures.label(edge + (i + 0.5) * cell, edge + side + edge * 0.7, cell * 0.25, i))
-    return "".join(out) + "</svg>"
+def _shape(owner: int, kind: int) -> str:
+    """Glyph on a disc, pale until activated."""
+    fill, ink = (("#fbfaf5", "#20242a"), ("#3a4048", "#f7f3ea"))[owner]
+    stroke, opacity = ("#655c50", 0.5) if kind == SLEEPER else ("#20242a", 1)
+    disc = pictures.disc(CELL * 0.31, f'fill="{fill}" stroke="{stroke}" stroke-width="1.5"', y=-CELL * 0.14)
+    glyph = pictures.text(CELL * 0.46, f"{'.♟♟♞♜♝♛♚'[kind]}\ufe0e", f'fill="{ink}"', y=CELL * 0.02)
+    return f'<g opacity="{opacity}">{disc}{glyph}</g>'
+
+
+def _note(seat: str, note: str, mana: int) -> str:
+    paint = f'class="label" fill="{pictures.LABEL}" font-weight="{"bold" if note else "normal"}"'
+    return pictures.text(CELL * 0.27, f"{seat}{note} · mana {'●' * mana}{'○' * (MAX_MANA - mana)}", paint)
+
+
+@functools.cache
+def picture(max_plies: int | None) -> Picture:
+    """Pieces with their hp in red, atk in black and step in blue, and the mana of both players."""
+    edge, side = CELL / 2, SIDE * CELL
+    width, height, middle = side + edge + 4, side + 3 * edge, edge + side / 2
+    frame = pictures.coordinates(range(SIDE), range(SIDE), CELL, edge, edge, edge, CELL * 0.25)
+    for word, ink, x in zip(("hp", "atk", "step"), INKS, (1.62, 1.1, 0.42), strict=True):
+        paint = f'class="key" font-weight="bold" fill="{ink}"'
+        frame += pictures.text(CELL * 0.27, word, paint, width - CELL * x, edge * 0.65)
+    notes = [_note(seat, note, n) for seat in SEATS for note in ("", " to move", " wins") for n in range(MAX_MANA + 1)]
+    on_rune = RUNE_CELLS[:, None] == np.arange(CELLS)
+    ground = np.where(on_rune.any(0), 2, np.arange(CELLS) % 2)
+
+    def look(s: State) -> tuple[tuple[Any, ...], ...]:
+        here = s.cell.ravel()[:, None] == np.arange(CELLS)
+        at = lambda values: jnp.where(here, values.ravel()[:, None], -1).max(0)
+        runes = (on_rune * (np.arange(1, 4) + 3 * s.runes)[:, None]).sum(0)
+        pieces = np.array([[0], [KING]]) + s.kind - SLEEPER
+        cells = ground, jnp.where(here.any(0), -1, runes), *map(at, (pieces, s.hp, s.atk, s.step, s.kind))
+        to_move = ~over(s, max_plies) & (np.arange(2) == player(s))
+        note = np.array([0, 3]) + jnp.where(rewards(s) > 0, 2, to_move)
+        return _status(s, max_plies), cells, (note * (MAX_MANA + 1) + s.mana,)
+
+    cells = Part(pictures.grid([cell_name(cell) for cell in range(CELLS)], SIDE, CELL, edge, edge), _layers())
+    mana = Part((Place("", middle, height - edge * 0.35), Place("", middle, edge * 0.65)), (Layer(tuple(notes)),))
+    return Picture("EvoPawness", width, height, frame, STATUS, (cells, mana), look)
 
 
 # Records
@@ -646,7 +655,7 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         # Mirroring the columns would exchange the atk and step runes.
         symmetries=(Symmetry("identity", same, lambda planes: planes, lambda s: s),),
         show=lambda s: show(s, max_plies),
-        svg=lambda s: svg(s, max_plies=max_plies),
+        picture=picture(max_plies),
         action_name=action_name,
         parse_action=parse_action,
         to_record=to_record,

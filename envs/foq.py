@@ -25,7 +25,9 @@ import numpy as np
 
 from envs import foq_theory, pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
+from envs.pictures import PAPER, Layer, Picture
 
+CELL = 48  # of the picture
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 ARTICLE_BOARDS = 4  # boards of history in the article's observation
 SEATS = ("White", "Red", "Blue", "Gold")  # colours of the queens in pictures
@@ -254,9 +256,9 @@ def show(s: State) -> str:
     return draw_text(s, mask(s), rewards(s), string.ascii_uppercase, MARKED)
 
 
-def svg(s: State, cell: int = 48) -> str:
-    """Picture as an SVG document; `cell` is the side of a square in pixels."""
-    return draw_svg(s, mask(s), rewards(s), cell)
+def svg(s: State) -> str:
+    """Picture as an SVG document."""
+    return pictures.svg(picture(*s.ripped.shape, 2, SEATS[:2], mask, rewards), s)
 
 
 def draw_text(s: Any, legal: Array, result: Array, letters: str, names: Sequence[str]) -> str:
@@ -266,55 +268,52 @@ def draw_text(s: Any, legal: Array, result: Array, letters: str, names: Sequence
     for letter, square in zip(letters, np.asarray(s.queens), strict=False):
         cells[square // cols, square % cols] = letter
     lines = [f"{rows - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
-    return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), _status(s, result, names)])
+    words = pictures.standing(names[: result.size]).words
+    return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[:cols]), words[int(_status(s, result))]])
 
 
-def _status(s: Any, result: Array, names: Sequence[str]) -> str:
-    winners = [names[int(i)] for i in np.flatnonzero(np.asarray(result) > 0)]
-    if not winners:
-        return f"{names[int(s.to_move)]} to move"
-    return f"{' and '.join(winners)} {'wins' if len(winners) == 1 else 'win'}"
+def _status(s: Any, result: Array) -> Array:
+    return pictures.standing_code((result != 0).any(), s.to_move, result)
 
 
-def draw_svg(
-    s: Any, legal: Array, result: Array, cell: int, faded: Sequence[int] = (), names: Sequence[str] = SEATS
-) -> str:
-    """SVG picture of any form; the queens listed in `faded` are out of the game."""
-    rows, cols = s.ripped.shape
-    ripped, stops, mine = np.asarray(s.ripped), np.asarray(legal).reshape(rows, cols), np.asarray(own(s))
-    queens = {int(square): i for i, square in enumerate(np.asarray(s.queens))}
-    left, top, width, height = cell // 2, 4, cols * cell, rows * cell
-    out = [pictures.head(width + left + 4, height + top + left, f"Flight of Queen, {_status(s, result, names)}")]
-    for number in range(rows * cols):
-        (r, c), i = divmod(number, cols), queens.get(number)
-        x, y = left + c * cell, top + r * cell
-        fill = "#3a4048" if ripped[r, c] else ("#e9dcc0", "#dccba6")[(r + c) % 2]
-        shapes, says = [pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}"')], "free"
-        if i is not None:
-            shapes.append(_queen(x + cell / 2, y + cell / 2, cell, i, bool(mine[i]), i in faded))
-            owner = f"{names[i]}'s queen" if len(queens) > 1 else "the queen"
-            says = f"{owner}, out of the game" if i in faded else owner
-        elif ripped[r, c]:
-            says = "ripped"
-        if stops[r, c]:
-            shapes.append(pictures.legal(x + cell / 2, y + cell / 2, cell / 8))
-        out.append(pictures.cell(square_name(number, rows, cols), says, *shapes))
-    out += [pictures.label(left / 2, top + (r + 0.6) * cell, cell * 0.27, rows - r) for r in range(rows)]
-    for c in range(cols):
-        x, y = left + (c + 0.5) * cell, top + height + left * 0.7
-        out.append(pictures.label(x, y, cell * 0.27, string.ascii_lowercase[c]))
-    return "".join(out) + "</svg>"
+@functools.cache
+def picture(
+    rows: int,
+    cols: int,
+    queens: int,
+    seats: tuple[str, ...],
+    mask: Callable[[Any], Array],
+    rewards: Callable[[Any], Array],
+) -> Picture:
+    """The picture of any form. A queen is ringed if it may move, and pale if its player is out of the game."""
+    owners = [f"{seat}'s queen" for seat in seats] if queens > 1 else ["the queen"]
+    fills = "#e9dcc0", "#dccba6", "#3a4048"
+    squares = tuple(pictures.square(CELL, f'fill="{fill}" stroke="{PAPER}"') for fill in fills)
+    shapes = [_queen(i, mine, out) for i in range(queens) for out in (False, True) for mine in (False, True)]
+    says = [words for owner in owners for words in (owner, owner, *[f"{owner}, out of the game"] * 2)]
+    contents = Layer(("", "", *shapes), ("free", "ripped", *says))
+    light = np.indices((rows, cols)).sum(0) % 2
+
+    def look(s: Any) -> tuple[tuple[Array, ...], ...]:
+        kinds = 2 + 4 * jnp.arange(s.queens.size) + 2 * jnp.asarray(getattr(s, "dropped", False)) + own(s)
+        here = (foq_theory.places(s.queens, s.ripped.shape) * kinds[:, None, None]).max(0)
+        square = jnp.where(s.ripped, 2, light)
+        return (_status(s, rewards(s)),), (square, jnp.where(here > 0, here, s.ripped), mask(s))
+
+    names = [square_name(i, rows, cols) for i in range(rows * cols)]
+    letters, layers = string.ascii_lowercase[:cols], (Layer(squares), contents, pictures.legal(CELL / 8))
+    numbers, status = range(rows, 0, -1), pictures.standing(seats)
+    return pictures.board("Flight of Queen", names, letters, numbers, CELL, status, layers, look)
 
 
-def _queen(x: float, y: float, cell: int, number: int, moves: bool, faded: bool) -> str:
-    """A crown on a disc in its player's colour, ringed if it may move."""
+def _queen(number: int, moves: bool, out: bool) -> str:
+    """A crown on a disc in its player's colour."""
     colour, ring = ("#f5f5f5", "#d0473c", "#4f86c6", "#c9a227")[number % 4], "#57b97e" if moves else "#20242a"
-    disc = pictures.disc(x, y, cell * 0.4, f'fill="{colour}" stroke="{ring}" stroke-width="3"')
+    disc = pictures.disc(CELL * 0.4, f'fill="{colour}" stroke="{ring}" stroke-width="3"')
     points = ((-24, 16), (-30, -12), (-14, 2), (-8, -20), (0, 0), (8, -20), (14, 2), (30, -12), (24, 16))
-    crown = " ".join(f"{x + dx * cell / 108:g},{y + dy * cell / 108:g}" for dx, dy in points)
-    base = pictures.square(x - cell * 0.222, y + cell * 0.19, cell * 0.444, 'fill="#20242a"')
-    base = base.replace(f'height="{cell * 0.444:g}"', f'height="{cell * 0.05:g}"')
-    return f'<g opacity="{0.45 if faded else 1}">{disc}<polygon points="{crown}" fill="#20242a"/>{base}</g>'
+    crown = " ".join(f"{dx * CELL / 108:g},{dy * CELL / 108:g}" for dx, dy in points)
+    base = pictures.rect(CELL * 0.444, CELL * 0.05, 'fill="#20242a"', y=CELL * 0.215)
+    return f'<g opacity="{0.45 if out else 1}">{disc}<polygon points="{crown}" fill="#20242a"/>{base}</g>'
 
 
 # Records
@@ -411,7 +410,6 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         observe=observe,
         evaluate=mobility,
         show=show,
-        svg=svg,
         to_record=to_record,
         from_record=from_record,
         known_result=foq_theory.known_result,
@@ -454,6 +452,7 @@ def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, A
         parse_action=lambda text: parse_square(text, rows, cols),
         cells=lambda action: (square_name(int(action), rows, cols),),
         from_record=from_own_record,
+        picture=picture(rows, cols, queens, rules["seats"], rules["mask"], rules["rewards"]),
         **rules,
     )
     return game if planes == "plain" else with_history(game, ARTICLE_BOARDS, _observe_article)

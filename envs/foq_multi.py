@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import foq, foq_theory
+from envs import foq, foq_theory, pictures
 from envs.foq import player, reach, rip
 from envs.game import Array, Game, forfeit_rewards
 
@@ -119,9 +119,10 @@ def show(s: State) -> str:
     return foq.draw_text(s, mask(s), rewards(s), "".join(letters), foq.MARKED)
 
 
-def svg(s: State, cell: int = 48) -> str:
-    """Picture as an SVG document; `cell` is the side of a square in pixels."""
-    return foq.draw_svg(s, mask(s), rewards(s), cell, faded=np.flatnonzero(np.asarray(s.dropped)).tolist())
+def svg(s: State) -> str:
+    """Picture as an SVG document."""
+    n = s.queens.size
+    return pictures.svg(foq.picture(*s.ripped.shape, n, foq.SEATS[:n], mask, rewards), s)
 
 
 # Records
@@ -182,7 +183,6 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
         observe=observe,
         evaluate=mobility,
         show=show,
-        svg=svg,
         to_record=to_record,
         from_record=from_record,
         about=f"Flight of Queen for {players}: a queen for each; who is stuck drops out, and the last one left wins.",

@@ -11,7 +11,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from envs import foq, foq_theory
+from envs import foq, foq_theory, pictures
 from envs.foq import State, mask, move, observe, over, player, reach, rip, step
 from envs.game import Array, Game, forfeit_rewards
 
@@ -46,9 +46,9 @@ def show(s: State) -> str:
     return foq.draw_text(s, mask(s), rewards(s), "Q", SEATS)
 
 
-def svg(s: State, cell: int = 48) -> str:
-    """Picture as an SVG document; `cell` is the side of a square in pixels."""
-    return foq.draw_svg(s, mask(s), rewards(s), cell, names=SEATS)
+def svg(s: State) -> str:
+    """Picture as an SVG document."""
+    return pictures.svg(foq.picture(*s.ripped.shape, 1, SEATS, mask, rewards), s)
 
 
 def to_record(s: State) -> dict[str, Any]:
@@ -90,7 +90,6 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         rewards=rewards,
         observe=observe,
         show=show,
-        svg=svg,
         to_record=to_record,
         from_record=from_record,
         canonical=foq_theory.canonical,

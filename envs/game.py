@@ -16,6 +16,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from envs import pictures
+from envs.pictures import Picture
+
 Array: TypeAlias = jax.Array
 State: TypeAlias = Any  # a game's own NamedTuple of arrays
 
@@ -56,7 +59,6 @@ class Game:
     observe: Callable[[State], Array]  # float32[R, C, P], seen by the player to move
     symmetries: tuple[Symmetry, ...]  # the identity first
     show: Callable[[State], str]
-    svg: Callable[[State], str]
     action_name: Callable[[int], str]
     parse_action: Callable[[str], int]  # inverse of action_name; ValueError with the reason
     to_record: Callable[[State], dict[str, Any]]  # JSON-ready
@@ -70,17 +72,28 @@ class Game:
     moves_are_cheap: bool = True  # trying all moves is cheap compared with a network: proofs look ahead
     canonical: Callable[[State], State] | None = None  # reduced to what decides the mover's result, see below
     observation_state: Callable[[State], State] = lambda s: s  # smallest state with the same `observe`
+    picture: Picture | None = None  # by default the planes of `observe`, see `drawing`
+    own_svg: Callable[[State], str] | None = None  # picture of a game whose library draws it, instead of `drawing`
     about: str = ""  # "Title: the rules in one sentence", for people
     seats: tuple[str, ...] = ()  # names of the players; by default A, B, C, ...
-    cells: Callable[[int], tuple[str, ...]] | None = None  # cells of `svg` to select in turn for an action, see below
+    cells: Callable[[int], tuple[str, ...]] | None = None  # cells to select in turn for an action, see below
     label: Callable[[int], str] | None = None  # text on the button of an action, by default its name
 
     # Proofs merge positions with equal `canonical`, so positions with different results for the player to move must
     # differ in it. `canonical` may exchange the players only in a game without draws, and it preserves the symmetries.
 
-    # A page plays a game through `svg`, whose cells carry names (envs/pictures.py), and `cells`. An action is a button
-    # if it has no cells, the same cells as another action, or one cell and its own label. A game without `cells` has
-    # only buttons. Lists of moves omit a bracketed end of a label.
+    # A page plays a game through the cells of its picture (envs/pictures.py) and `cells`. An action is a button if it
+    # has no cells, the same cells as another action, or one cell and its own label. A game without `cells` has only
+    # buttons. Lists of moves omit a bracketed end of a label.
+
+    @functools.cached_property
+    def drawing(self) -> Picture:
+        """The picture as data."""
+        return self.picture or pictures.planes(titles(self)[0], self)
+
+    def svg(self, s: State) -> str:
+        """Picture of a position as an SVG document."""
+        return self.own_svg(s) if self.own_svg else pictures.svg(self.drawing, s)
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
@@ -183,7 +196,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         observation_state=lambda s: s._replace(now=game.observation_state(s.now)),
         symmetries=tuple(turn(t) for t in game.symmetries),
         show=lambda s: game.show(s.now),
-        svg=lambda s: game.svg(s.now),
+        picture=game.picture and game.picture.of(lambda s: s.now),
         evaluate=None if evaluate is None else lambda s: evaluate(s.now),
         urge=None if urge is None else lambda s: urge(s.now),
         owners=None if owners is None else lambda s: owners(s.now),

@@ -27,10 +27,12 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
+from envs.pictures import Layer, Part, Picture
 
 SMALLEST, LARGEST = 5, 19  # sides of a board
 LETTERS = "ABCDEFGHJKLMNOPQRST"
 SEATS = ("Black", "White")
+CELL = 36  # of the picture
 LONGEST_HISTORY = 100  # boards that an observation may show
 
 
@@ -458,57 +460,63 @@ def show(s: State, komi: float = 7.5) -> str:
     size = s.chain.shape[0]
     cells = np.where(np.isin(np.arange(size * size), list(_stars(size))), "+", ".")
     cells = np.select([_cells(s.stones) > 0, _cells(s.stones) < 0], ["X", "O"], cells).reshape(size, size)
+    status = pictures.words(_status(("Black (X)", "White (O)"), size, komi), _status_codes(s))
     lines = [f"{size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
-    return "\n".join([*lines, "    " + " ".join(LETTERS[:size]), _status(s, komi)])
+    return "\n".join([*lines, "    " + " ".join(LETTERS[:size]), status])
 
 
-def _status(s: State, komi: float, names: Sequence[str] = ("Black (X)", "White (O)")) -> str:
-    if s.forfeit >= 0:
-        return f"{names[1 - int(s.forfeit)]} wins, as the other made an illegal move"
-    if not bool(over(s)):
-        last = ", who may pass too and end the game" if s.passes else ""
-        ko = f", but not at {point_name(int(s.ko), s.chain.shape[0])} (ko)" if s.ko >= 0 else ""
-        return f"{names[int(s.to_move)]} to move{ko}{last}"
-    black, white = np.asarray(area(s)).tolist()
-    margin = black - white - komi
-    result = f"{names[int(margin < 0)]} wins by {abs(margin):g}" if margin else "draw"
-    return f"{result}: area {black} to {white}, komi {komi:g}"
+def _status(seats: Sequence[str], size: int, komi: float) -> tuple[Layer, ...]:
+    """Who is to move or has won; then the ko and a pass that may end the game, or the areas."""
+    margins = [black_lead - komi for black_lead in range(-size * size, size * size + 1)]
+    results = [f"{seats[int(margin < 0)]} wins by {abs(margin):g}" if margin else "draw" for margin in margins]
+    forfeits = [f"{seat} wins, as the other made an illegal move" for seat in seats[::-1]]
+    kos = (f", but not at {point_name(point, size)} (ko)" for point in range(size * size))
+    return (
+        Layer(words=(*(f"{seat} to move" for seat in seats), *forfeits, *results)),
+        Layer(words=tuple(kos)),
+        Layer(words=("", ", who may pass too and end the game")),
+        Layer(words=": area {}"),
+        Layer(words=f" to {{}}, komi {komi:g}"),
+    )
 
 
-def svg(s: State, komi: float = 7.5, cell: int = 36) -> str:
-    """Picture as an SVG document; `cell` is the distance between two lines in pixels."""
-    size = s.chain.shape[0]
-    edge, side = cell * 1.2, (size - 1) * cell
-    full = side + 2 * edge
-    at = lambda point: (edge + point % size * cell, edge + point // size * cell)
-    out = [
-        pictures.head(full, full, f"Go, {_status(s, komi, SEATS)}"),
+def _status_codes(s: State) -> tuple[Array, ...]:
+    (black, white), going, forfeit = area(s), ~over(s), s.forfeit >= 0
+    standing = jnp.where(forfeit, 2 + s.forfeit, jnp.where(going, s.to_move, 4 + s.chain.size + black - white))
+    counted = lambda points: jnp.where(going | forfeit, -1, points)
+    return standing, jnp.where(going, s.ko, -1), going & (s.passes > 0), counted(black), counted(white)
+
+
+@functools.cache
+def picture(size: int, komi: float) -> Picture:
+    edge, last, middle = CELL * 1.2, CELL * (size + 0.2), CELL * (size + 1.4) / 2
+    full = 2 * middle
+    ways = "".join(f"M{x:g} {edge:g}V{last:g}M{edge:g} {x:g}H{last:g}" for x in edge + CELL * np.arange(size))
+    names = [point_name(point, size) for point in range(size * size)]
+    points = pictures.grid(names, size, CELL, edge - CELL / 2, edge - CELL / 2)
+    stars = (pictures.disc(CELL * 0.1, 'fill="#5b4526"', points[i].x, points[i].y) for i in sorted(_stars(size)))
+    labels = functools.partial(pictures.texts, CELL * 0.33, paint='fill="#4f3b1f"')
+    frame = [
         '<defs><radialGradient id="black" cx="0.35" cy="0.3" r="0.8"><stop offset="0" stop-color="#6a6f78"/>'
         '<stop offset="0.6" stop-color="#20242a"/></radialGradient><radialGradient id="white" cx="0.35" cy="0.3" '
         'r="0.9"><stop offset="0" stop-color="#ffffff"/><stop offset="1" stop-color="#cfc9bd"/></radialGradient></defs>'
-        f'<rect width="100%" height="100%" rx="{cell * 0.2:g}" fill="#e3bd7a"/>',
+        f'<rect width="100%" height="100%" rx="{CELL * 0.2:g}" fill="#e3bd7a"/><path d="{ways}" stroke="#5b4526"/>'
+        + pictures.square(last - edge, 'fill="none" stroke="#5b4526" stroke-width="2"', middle, middle),
+        *stars,
+        *(labels(LETTERS[:size], x=edge, y=y + CELL * 0.12, right=CELL) for y in (edge / 3, full - edge / 3)),
+        *(labels(range(size, 0, -1), x=x, y=edge + CELL * 0.12, down=CELL) for x in (edge / 3, full - edge / 3)),
     ]
-    for i in range(size):
-        x, near, far = edge + i * cell, edge, edge + side
-        path = f"M{x:g} {near:g}V{far:g}M{near:g} {x:g}H{far:g}"
-        out.append(f'<path d="{path}" stroke="#5b4526" stroke-width="{2 if i in (0, size - 1) else 1}"/>')
-        for place in (edge * 0.33, full - edge * 0.33):
-            out.append(pictures.text(x, place + cell * 0.12, cell * 0.33, LETTERS[i], 'fill="#4f3b1f"'))
-            out.append(pictures.text(place, x + cell * 0.12, cell * 0.33, size - i, 'fill="#4f3b1f"'))
-    for x, y in map(at, sorted(_stars(size))):
-        out.append(pictures.disc(x, y, cell * 0.1, 'fill="#5b4526"'))
-    for point, stone in enumerate(_cells(s.stones)):
-        (x, y), says = at(point), "empty"
-        shapes = [pictures.square(x - cell / 2, y - cell / 2, cell)]
-        if stone:
-            colour, says = "black" if stone > 0 else "white", SEATS[int(stone < 0)]
-            shapes.append(pictures.disc(x, y + cell * 0.04, cell * 0.46, 'fill="#000" opacity="0.25"'))
-            shapes.append(pictures.disc(x, y, cell * 0.46, f'fill="url(#{colour})"'))
-        elif point == s.ko:
-            paint, says = 'fill="none" stroke="#b3352b" stroke-width="2"', "empty, not to be taken back at once (ko)"
-            shapes.append(pictures.square(x - cell * 0.2, y - cell * 0.2, cell * 0.4, paint))
-        out.append(pictures.cell(point_name(point, size), says, *shapes))
-    return "".join(out) + "</svg>"
+    shadow = pictures.disc(CELL * 0.46, 'fill="#000" opacity="0.25"', y=CELL * 0.04)
+    stones = (shadow + pictures.disc(CELL * 0.46, f'fill="url(#{colour})"') for colour in ("black", "white"))
+    ko = pictures.square(CELL * 0.4, 'fill="none" stroke="#b3352b" stroke-width="2"')
+    contents = Layer(("", *stones, ko), ("empty", *SEATS, "empty, not to be taken back at once (ko)"))
+    part = Part(points, (Layer(pictures.square(CELL)), contents))
+
+    def look(s: State) -> tuple[tuple[Any, ...], ...]:
+        black, white = _board(s.stones).reshape(2, -1)
+        return _status_codes(s), (0, black + 2 * white + 3 * (np.arange(size * size) == s.ko))
+
+    return Picture("Go", full, full, "".join(frame), _status(SEATS, size, komi), (part,), look)
 
 
 # Records, on the host: a board is a list of n * n cells, 1 black, -1 white, 0 empty
@@ -741,7 +749,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         observe=observe,
         symmetries=symmetries(size),
         show=lambda s: show(s, komi),
-        svg=lambda s: svg(s, komi),
+        picture=picture(size, komi),
         action_name=lambda action: point_name(int(action), size),
         parse_action=lambda text: parse_point(text, size),
         to_record=lambda s: to_record(s, komi, ko),

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import string
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -19,8 +18,11 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+from envs.lines import in_rows
+from envs.pictures import Layer, Picture
 
 SEATS = ("Black", "White")
+CELL = 32  # of the picture
 MARKED = ("Black (X)", "White (O)")  # in text
 
 SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
@@ -139,41 +141,36 @@ class Rules:
     def show(self, s: State) -> str:
         """Text picture: X first player, O second, . empty, with the player to move or the result below."""
         cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
+        status = pictures.standing_words(MARKED, self.over(s), s.to_move, self.rewards(s))
         lines = [f"{self.size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
-        return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size]), self._status(s)])
+        return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size]), status])
 
-    def _status(self, s: State, names: Sequence[str] = MARKED) -> str:
-        if not bool(self.over(s)):
-            return f"{names[int(s.to_move)]} to move"
-        result = np.asarray(self.rewards(s))
-        return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
+    def picture(self) -> Picture:
+        """The winning row is ringed."""
+        side, letters = self.size * CELL, string.ascii_lowercase[: self.size]
+        first, last = CELL / 2, side - CELL / 2
+        ways = (f"M{at:g} {first:g}V{last:g}M{first:g} {at:g}H{last:g}" for at in CELL * (np.arange(self.size) + 0.5))
+        frame = (
+            f'<rect width="{side}" height="{side}" rx="{CELL * 0.2:g}" fill="#e3c48d"/>'
+            f'<path d="{"".join(ways)}" stroke="#8a6d3b" stroke-width="1"/>'
+        )
+        stone = lambda fill, ring: pictures.disc(CELL * 0.42, f'fill="{fill}" stroke={ring}')
+        rings = '"#20242a" stroke-opacity="0.5"', '"#d0473c" stroke-width="3"'
+        shapes = tuple(shape for ring in rings for shape in ("", stone("#20242a", ring), stone("#f5f5f5", ring)))
+        layers = Layer(pictures.square(CELL)), Layer(shapes, ("empty", *SEATS) * 2)
 
-    def svg(self, s: State, cell: int = 32) -> str:
-        """Picture as an SVG document, the winning row ringed; `cell` is the distance between two lines in pixels."""
-        board = np.asarray(self.board(s)).astype(int)
-        ringed, side, edge = self._fives(board), self.size * cell, cell
-        out = [
-            pictures.head(side + edge, side + edge, f"Gomoku, {self._status(s, SEATS)}"),
-            f'<rect x="{edge}" width="{side}" height="{side}" rx="{cell * 0.2:g}" fill="#e3c48d"/>',
-        ]
-        first, last = cell / 2, side - cell / 2
-        for i in range(self.size):
-            at = (i + 0.5) * cell
-            line = 'stroke="#8a6d3b" stroke-width="1"'
-            out.append(f'<line x1="{edge + at}" x2="{edge + at}" y1="{first}" y2="{last}" {line}/>')
-            out.append(f'<line x1="{edge + first}" x2="{edge + last}" y1="{at}" y2="{at}" {line}/>')
-            out.append(pictures.label(edge / 2, at + cell * 0.13, cell * 0.36, self.size - i))
-            out.append(pictures.label(edge + at, side + edge * 0.6, cell * 0.36, string.ascii_lowercase[i]))
-        for r, c in np.ndindex(self.size, self.size):
-            stone, says = board[r, c], "empty"
-            shapes = [pictures.square(edge + c * cell, r * cell, cell)]
-            if stone:
-                fill, says = "#20242a" if stone > 0 else "#f5f5f5", SEATS[int(stone < 0)]
-                ring = 'stroke="#d0473c" stroke-width="3"' if ringed[r, c] else 'stroke="#20242a" stroke-opacity="0.5"'
-                middle = edge + (c + 0.5) * cell, (r + 0.5) * cell
-                shapes.append(pictures.disc(*middle, cell * 0.42, f'fill="{fill}" {ring}'))
-            out.append(pictures.cell(self.action_name(r * self.size + c), says, *shapes))
-        return "".join(out) + "</svg>"
+        def look(s: State) -> tuple[tuple[Any, ...], ...]:
+            standing = pictures.standing_code(self.over(s), s.to_move, self.rewards(s))
+            return (standing,), (0, self.board(s) % 3 + 3 * self._fives(self.board(s)))
+
+        names, rows, status = (
+            map(self.action_name, range(self.size**2)),
+            range(self.size, 0, -1),
+            pictures.standing(SEATS),
+        )
+        return pictures.board(
+            "Gomoku", list(names), letters, rows, CELL, status, layers, look, frame, edge=1, size=0.36
+        )
 
     # Records
 
@@ -206,20 +203,9 @@ class Rules:
         mine, others = (self.stones(jnp.asarray(board == colour)) for colour in (turn, -turn))
         return State(mine, others, jnp.bool_(won.any()), jnp.int8(mover), jnp.int8(forfeit))
 
-    def _fives(self, board: np.ndarray) -> np.ndarray:
+    def _fives(self, board: Any) -> Any:
         """bool[S, S]: cells of the winning rows of any colour."""
-        found = np.zeros(board.shape, bool)
-        cell = lambda r, c: board[r, c] if 0 <= r < self.size and 0 <= c < self.size else 0
-        for r, c in np.argwhere(board):
-            for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
-                if cell(r - down, c - right) == board[r, c]:
-                    continue  # the row began earlier
-                length = 1
-                while cell(r + down * length, c + right * length) == board[r, c]:
-                    length += 1
-                if length == 5 or (length > 5 and not self.exact):
-                    found[r + down * np.arange(length), c + right * np.arange(length)] = True
-        return found
+        return in_rows(board, 5, self.exact)
 
     def _won_last(self, stones: np.ndarray, row: np.ndarray) -> bool:
         """Whether removing some single stone leaves no winning row."""
@@ -256,7 +242,7 @@ def make(size: int = 15, exact: bool = False) -> Game:
         observe=rules.observe,
         symmetries=rules.symmetries(),
         show=rules.show,
-        svg=rules.svg,
+        picture=rules.picture(),
         action_name=rules.action_name,
         parse_action=rules.parse_action,
         to_record=rules.to_record,

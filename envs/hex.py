@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import string
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -23,9 +22,12 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 SEATS = ("Red", "Blue")
+COLOURS = ("#c03d33", "#3f74b5")
+CELL = 36  # of the picture
 MARKED = ("Red (X)", "Blue (O)")  # in text
 
 # The six neighbours as (down, right), in a ring: consecutive neighbours touch.
@@ -176,40 +178,30 @@ class Rules:
     def show(self, s: State) -> str:
         """Text picture: X first player (top to bottom), O second, . empty; the player to move or the winner below."""
         cells = np.array(["O", ".", "X"])[np.asarray(self.board(s)) + 1]
+        status = pictures.standing_words(MARKED, self.over(s), self.player(s), self.rewards(s))
         lines = [f"{' ' * r}{r + 1:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
-        return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines, self._status(s)])
+        return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines, status])
 
-    def _status(self, s: State, names: Sequence[str] = MARKED) -> str:
-        if not bool(self.over(s)):
-            return f"{names[int(self.player(s))]} to move"
-        return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
+    def picture(self) -> Picture:
+        """Each edge is in its owner's colour."""
+        n, radius, angles = self.size, CELL / 3**0.5, np.deg2rad(60 * np.arange(6) + 30)
+        at = lambda r, c: ((c + 1.5 + r / 2) * CELL, (1.5 * r + 2.75) * radius)  # the middle of a cell
+        corners = " ".join(f"{radius * np.cos(a):.2f},{radius * np.sin(a):.2f}" for a in angles)
+        hexagon = lambda fill: f'<polygon points="{corners}" fill="{fill}" stroke="{PAPER}" stroke-width="1.5"/>'
+        word = lambda word: pictures.text(CELL * 0.36, word, 'fill="#ffffff"', y=CELL * 0.12)
+        columns = [((r, c), COLOURS[0], string.ascii_lowercase[c]) for r in (-1, n) for c in range(n)]
+        rows = [((r, c), COLOURS[1], r + 1) for c in (-1, n) for r in range(n)]
+        edges = [pictures.placed(*at(*cell), hexagon(fill) + word(name)) for cell, fill, name in columns + rows]
+        stones = pictures.stones(SEATS, *(pictures.disc(CELL * 0.36, f'fill="{fill}"') for fill in COLOURS))
+        places = tuple(Place(self.action_name(a), *at(*divmod(a, n))) for a in range(self.cells))
 
-    def svg(self, s: State, cell: int = 36) -> str:
-        """Picture as an SVG document, each edge in its owner's colour; `cell` is the width of a cell in pixels."""
-        board, n, radius = np.asarray(self.board(s)), self.size, cell / 3**0.5
-        width, height = (1.5 * n + 2) * cell, (1.5 * n + 3.5) * radius
-        out = [pictures.head(round(width), round(height), f"Hex, {self._status(s, SEATS)}")]
-        angles = np.deg2rad(60 * np.arange(6) + 30)
-        for r in range(-1, n + 1):
-            for c in range(-1, n + 1):
-                out_rows, out_cols = r in (-1, n), c in (-1, n)
-                if out_rows and out_cols:
-                    continue
-                x, y = (c + 1.25 + (r + 1) / 2) * cell - cell / 4, (1.5 * r + 2.75) * radius
-                fill = "#c03d33" if out_rows else "#3f74b5" if out_cols else "#e9dcc0"
-                corners = " ".join(f"{x + radius * np.cos(a):.1f},{y + radius * np.sin(a):.1f}" for a in angles)
-                hexagon = f'<polygon points="{corners}" fill="{fill}" stroke="#f7f3ea" stroke-width="1.5"/>'
-                if out_rows or out_cols:
-                    words = string.ascii_lowercase[c] if out_rows else r + 1
-                    out.append(hexagon + pictures.text(x, y + cell * 0.12, cell * 0.36, words, 'fill="#ffffff"'))
-                    continue
-                shapes, stone = [hexagon], board[r, c]
-                if stone:
-                    colour = "#c03d33" if stone > 0 else "#3f74b5"
-                    shapes.append(pictures.disc(x, y, cell * 0.36, f'fill="{colour}"'))
-                says = SEATS[int(stone < 0)] if stone else "empty"
-                out.append(pictures.cell(self.action_name(r * n + c), says, *shapes))
-        return "".join(out) + "</svg>"
+        def look(s: State) -> tuple[tuple[Any, ...], ...]:
+            standing = pictures.standing_code(self.over(s), self.player(s), self.rewards(s))
+            return (standing,), (0, self.board(s) % 3)
+
+        width, height = round((1.5 * n + 2) * CELL), round((1.5 * n + 3.5) * radius)
+        part = Part(places, (Layer(hexagon("#e9dcc0")), stones))
+        return Picture("Hex", width, height, "".join(edges), (pictures.standing(SEATS),), (part,), look)
 
     # Records
 
@@ -313,7 +305,7 @@ def make(size: int = 11, swap: bool = True) -> Game:
         to_mover_frame=rules.to_mover_frame(),
         symmetries=rules.symmetries(),
         show=rules.show,
-        svg=rules.svg,
+        picture=rules.picture(),
         action_name=rules.action_name,
         parse_action=rules.parse_action,
         to_record=rules.to_record,

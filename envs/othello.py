@@ -19,8 +19,10 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+from envs.pictures import Layer, Picture
 
 PASS = 64
+CELL = 52  # of the picture
 SEATS = ("Black", "White")
 MARKED = ("Black (X)", "White (O)")  # in text
 NAMES = (*("abcdefgh"[i % 8] + str(i // 8 + 1) for i in range(64)), "pass")
@@ -209,37 +211,28 @@ def show(s: State) -> str:
     below."""
     cells = np.array(["O", ".", "X"])[np.asarray(board(s)) + 1]
     cells[np.asarray(mask(s))[:64].reshape(8, 8)] = "*"
-    return "\n".join(["   a b c d e f g h", *(f"{r + 1}  {' '.join(row)}" for r, row in enumerate(cells)), _status(s)])
+    status = pictures.words(_status(MARKED), _status_codes(s))
+    return "\n".join(["   a b c d e f g h", *(f"{r + 1}  {' '.join(row)}" for r, row in enumerate(cells)), status])
 
 
-def _status(s: State, names: Sequence[str] = MARKED) -> str:
-    discs = np.asarray(board(s))
-    count = f"X {(discs > 0).sum()}, O {(discs < 0).sum()}"
-    if not bool(over(s)):
-        passes = " and must pass" if bool(mask(s)[PASS]) else ""
-        return f"{count}; {names[int(s.to_move)]} to move{passes}"
-    result = np.asarray(rewards(s))
-    return f"{count}; " + ("draw" if not result.any() else f"{names[int(result.argmax())]} wins")
+def _status(seats: Sequence[str]) -> tuple[Layer, ...]:
+    counts = Layer(words="X {}"), Layer(words=", O {}; ")
+    return *counts, pictures.standing(seats), Layer(words=("", " and must pass"))
 
 
-def svg(s: State, cell: int = 52) -> str:
-    """Picture as an SVG document, legal squares dotted; `cell` is the side of a square in pixels."""
-    discs, legal, edge, side = np.asarray(board(s)), np.asarray(mask(s))[:64].reshape(8, 8), cell // 2, 8 * cell
-    out = [pictures.head(side + edge + 4, side + edge + 4, f"Othello, {_status(s, SEATS)}")]
-    for r, c in np.ndindex(8, 8):
-        x, y, says = edge + c * cell, edge + r * cell, "empty"
-        shapes = [pictures.square(x, y, cell, 'fill="#3d8a5a" stroke="#2b6a43"')]
-        if discs[r, c]:
-            fill, says = "#20242a" if discs[r, c] > 0 else "#f5f5f5", SEATS[int(discs[r, c] < 0)]
-            paint = f'fill="{fill}" stroke="#20242a" stroke-opacity="0.4"'
-            shapes.append(pictures.disc(x + cell / 2, y + cell / 2, cell * 0.41, paint))
-        elif legal[r, c]:
-            shapes.append(pictures.legal(x + cell / 2, y + cell / 2, cell * 0.1, "#f0c343"))
-        out.append(pictures.cell(NAMES[8 * r + c], says, *shapes))
-    for i in range(8):
-        out.append(pictures.label(edge / 2, edge + (i + 0.6) * cell, cell * 0.27, i + 1))
-        out.append(pictures.label(edge + (i + 0.5) * cell, edge * 0.7, cell * 0.27, "abcdefgh"[i]))
-    return "".join(out) + "</svg>"
+def _status_codes(s: State) -> tuple[Array, ...]:
+    standing = pictures.standing_code(over(s), s.to_move, rewards(s))
+    return (board(s) > 0).sum(), (board(s) < 0).sum(), standing, mask(s)[PASS]
+
+
+def _picture() -> Picture:
+    """Legal squares are dotted."""
+    disc = lambda fill: pictures.disc(CELL * 0.41, f'fill="{fill}" stroke="#20242a" stroke-opacity="0.4"')
+    square = Layer(pictures.square(CELL, 'fill="#3d8a5a" stroke="#2b6a43"'))
+    layers = square, pictures.stones(SEATS, disc("#20242a"), disc("#f5f5f5")), pictures.legal(CELL * 0.1, "#f0c343")
+    look = lambda s: (_status_codes(s), (0, board(s) % 3, mask(s)[:PASS]))
+    names, status = NAMES[:PASS], _status(SEATS)
+    return pictures.board("Othello", names, "abcdefgh", "12345678", CELL, status, layers, look, above=True)
 
 
 # Records
@@ -306,7 +299,7 @@ def make() -> Game:
         symmetries=symmetries(),
         evaluate=evaluate,
         show=show,
-        svg=svg,
+        picture=_picture(),
         action_name=lambda action: NAMES[int(action)],
         parse_action=parse_action,
         to_record=to_record,

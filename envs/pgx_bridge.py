@@ -129,7 +129,7 @@ def from_pgx(name: str) -> Game:
         observe=lambda s: env.observe(unpack(s)).astype(jnp.float32),
         symmetries=(Symmetry("identity", np.arange(num_actions, dtype=np.int32), lambda x: x, lambda s: s),),
         show=show,
-        svg=lambda s: _scalable(unpack(s).to_svg()),
+        own_svg=lambda s: _scalable(unpack(s).to_svg()),
         action_name=str,
         parse_action=lambda text: _parse_action(text, num_actions),
         to_record=to_record,

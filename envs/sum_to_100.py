@@ -6,7 +6,6 @@ Action a adds a + 1. Let r be the remainder of 100 - sum modulo 11: adding r is 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -14,10 +13,12 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.pictures import PAPER, Layer, Part, Picture
 
 LARGEST = 10_000  # largest target
 SEATS = ("First", "Second")
-MOST_ROWS = 20  # rows of numbers in the picture
+CELL = 44  # of the picture
+MOST_SQUARES = 400  # in the picture; each then stands for several numbers
 
 
 class State(NamedTuple):
@@ -75,34 +76,34 @@ class Rules:
             raise ValueError(f"no addition '{text}': want a number from 1 to {self.largest}")
         return int(number) - 1
 
-    def _status(self, s: State, names: Sequence[str] = SEATS) -> str:
-        if not bool(self.over(s)):
-            return f"{names[int(s.to_move)]} to move"
-        return f"{names[int(np.argmax(np.asarray(self.rewards(s))))]} wins"
-
     def show(self, s: State) -> str:
         """Text picture: the sum with a bar; below, the player to move or the winner."""
+        status = pictures.standing_words(SEATS, self.over(s), s.to_move, self.rewards(s))
         done = int(s.total) * 50 // self.target
-        return f"{int(s.total)} of {self.target}  [{'#' * done}{'.' * (50 - done)}]\n{self._status(s)}"
+        return f"{int(s.total)} of {self.target}  [{'#' * done}{'.' * (50 - done)}]\n{status}"
 
-    def svg(self, s: State, cell: int = 44) -> str:
-        """Picture as an SVG document: the numbers up to the target, filled up to the sum, and the reach of the next
-        move; `cell` is the side of a square in pixels."""
-        total, reach = int(s.total), int(np.asarray(self.mask(s)).sum())
-        cols = 10 if self.target <= 200 else int(np.ceil(self.target**0.5))
-        rows = min(-(-self.target // cols), MOST_ROWS)
-        first = int(np.clip(total // cols - rows // 2, 0, -(-self.target // cols) - rows))  # row
-        out = [pictures.head(cols * cell + 8, rows * cell + 8, f"Sum to {self.target}, {self._status(s, SEATS)}")]
-        for i in range(first * cols, min((first + rows) * cols, self.target)):
-            x, y, near = 4 + i % cols * cell, 4 + (i // cols - first) * cell, total <= i < total + reach
-            fill = "#3f74b5" if i < total else "#c3ddca" if near else "#e9dcc0"
-            ink = "#ffffff" if i < total else "#20242a"
-            box = pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}" stroke-width="2"')
-            bold = ' font-weight="bold"' if i + 1 == total else ""
-            number = pictures.text(x + cell / 2, y + cell * 0.6, cell * 0.3, i + 1, f'fill="{ink}"{bold}')
-            says = "the sum" if i + 1 == total else "filled" if i < total else "free"
-            out.append(pictures.cell(str(i + 1), says, box, number))
-        return "".join(out) + "</svg>"
+    def picture(self) -> Picture:
+        """The numbers up to the target, filled up to the sum, with the reach of the next move."""
+        per = -(-self.target // MOST_SQUARES)  # numbers in a square, which shows the last of them, or the sum
+        last = np.minimum(np.arange(per, self.target + per, per), self.target)
+        cols = 10 if self.target <= 200 else int(np.ceil(len(last) ** 0.5))
+        square = lambda fill: pictures.square(CELL, f'fill="{fill}" stroke="{PAPER}" stroke-width="2"')
+        number = lambda paint: Layer(pictures.text(CELL * 0.3, "{}", paint, y=CELL * 0.1))
+        fills = tuple(map(square, ("#e9dcc0", "#c3ddca", "#3f74b5", "#3f74b5")))
+        inks = ('fill="#20242a"', 'fill="#ffffff"', 'fill="#ffffff" font-weight="bold"')
+        layers = Layer(fills, ("free", "free", "filled", "the sum")), *map(number, inks)
+
+        def look(s: State) -> tuple[tuple[Any, ...], ...]:
+            here = (last - per < s.total) & (s.total <= last)
+            near = last - per < s.total + self.mask(s).sum()
+            filled = jnp.where(here, 3, jnp.where(last < s.total, 2, near))
+            shown = jnp.where(here, s.total, last)
+            numbers = (jnp.where(kind, shown, -1) for kind in (filled < 2, filled == 2, here))
+            return (pictures.standing_code(self.over(s), s.to_move, self.rewards(s)),), (filled, *numbers)
+
+        size = (cols * CELL + 8, -(-len(last) // cols) * CELL + 8)
+        part = Part(pictures.grid(last.astype(str).tolist(), cols, CELL, 4, 4), layers)
+        return Picture(f"Sum to {self.target}", *size, "", (pictures.standing(SEATS),), (part,), look)
 
     # Records
 
@@ -155,7 +156,7 @@ def make(target: int = 100, largest: int = 10) -> Game:
         observe=rules.observe,
         symmetries=(Symmetry("identity", np.arange(largest, dtype=np.int32), lambda x: x, lambda s: s),),
         show=rules.show,
-        svg=rules.svg,
+        picture=rules.picture(),
         action_name=lambda action: f"+{int(action) + 1}",
         parse_action=rules.parse_action,
         to_record=rules.to_record,

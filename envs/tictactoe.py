@@ -9,7 +9,6 @@ Cells are numbered row by row; names give the column as a letter and the row cou
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -17,6 +16,8 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+from envs.lines import in_rows
+from envs.pictures import PAPER, Layer, Picture
 
 # Cells of the eight lines.
 LINES = np.array([[0, 1, 2], [3, 4, 5], [6, 7, 8], [0, 3, 6], [1, 4, 7], [2, 5, 8], [0, 4, 8], [2, 4, 6]])
@@ -34,6 +35,7 @@ def _outcomes() -> np.ndarray:
 
 OUTCOMES = _outcomes()
 SEATS = ("X", "O")
+CELL = 96  # of the picture
 NAMES = tuple("abc"[i % 3] + "321"[i // 3] for i in range(9))
 
 
@@ -112,44 +114,21 @@ def parse_action(text: str) -> int:
 def show(s: State) -> str:
     """Text picture: X first player, O second, . empty, with the player to move or the result below."""
     rows = np.array(["O", ".", "X"])[np.asarray(s.board) + 1]
+    status = pictures.standing_words(SEATS, over(s), s.to_move, rewards(s))
     lines = [f"{3 - r}  {' '.join(row)}" for r, row in enumerate(rows)]
-    return "\n".join([*lines, "   a b c", _status(s)])
+    return "\n".join([*lines, "   a b c", status])
 
 
-def _status(s: State, names: Sequence[str] = SEATS) -> str:
-    if not bool(over(s)):
-        return f"{names[int(s.to_move)]} to move"
-    result = np.asarray(rewards(s))
-    return "draw" if not result.any() else f"{names[int(result.argmax())]} wins"
-
-
-def svg(s: State, cell: int = 96) -> str:
-    """Picture as an SVG document; `cell` is the side of a cell in pixels."""
-    edge, side = cell // 3, 3 * cell
-    out = [pictures.head(side + edge + 4, side + edge + 4, f"Tic-tac-toe, {_status(s, SEATS)}")]
-    board = np.asarray(s.board).ravel()
-    won = {int(i) for line in LINES if abs(board[line].sum()) == 3 for i in line}
-    for i, stone in enumerate(board):
-        x, y = edge + i % 3 * cell, 4 + i // 3 * cell
-        fill = "#f3dfae" if i in won else "#e9dcc0"
-        shapes = [pictures.square(x, y, cell, f'fill="{fill}" stroke="{pictures.PAPER}" stroke-width="3"')]
-        if stone:
-            shapes.append(_mark(x + cell / 2, y + cell / 2, cell, bool(stone > 0)))
-        out.append(pictures.cell(NAMES[i], SEATS[int(stone < 0)] if stone else "empty", *shapes))
-    for i in range(3):
-        out.append(pictures.label(edge / 2, 4 + (i + 0.56) * cell, cell * 0.17, 3 - i))
-        out.append(pictures.label(edge + (i + 0.5) * cell, side + edge * 0.75, cell * 0.17, "abc"[i]))
-    return "".join(out) + "</svg>"
-
-
-def _mark(x: float, y: float, cell: int, cross: bool) -> str:
-    """A cross or a ring."""
-    paint = f'fill="none" stroke-linecap="round" stroke-width="{cell * 0.1:g}"'
-    if not cross:
-        return pictures.disc(x, y, cell * 0.25, f'{paint} stroke="#b8322a"')
-    d = cell * 0.23
-    way = f"M{x - d:g} {y - d:g}L{x + d:g} {y + d:g}M{x + d:g} {y - d:g}L{x - d:g} {y + d:g}"
-    return f'<path d="{way}" {paint} stroke="#20242a"/>'
+def _picture() -> Picture:
+    """A winning row is golden."""
+    d, paint = CELL * 0.23, f'fill="none" stroke-linecap="round" stroke-width="{CELL * 0.1:g}"'
+    square = lambda fill: pictures.square(CELL, f'fill="{fill}" stroke="{PAPER}" stroke-width="3"')
+    cross = f'<path d="M{-d:g} {-d:g}L{d:g} {d:g}M{d:g} {-d:g}L{-d:g} {d:g}" {paint} stroke="#20242a"/>'
+    ring = pictures.disc(CELL * 0.25, f'{paint} stroke="#b8322a"')
+    layers = Layer((square("#e9dcc0"), square("#f3dfae"))), pictures.stones(SEATS, cross, ring)
+    look = lambda s: ((pictures.standing_code(over(s), s.to_move, rewards(s)),), (in_rows(s.board, 3), s.board % 3))
+    status = pictures.standing(SEATS)
+    return pictures.board("Tic-tac-toe", NAMES, "abc", "321", CELL, status, layers, look, edge=1 / 3, size=0.17)
 
 
 def to_record(s: State) -> dict[str, Any]:
@@ -195,7 +174,7 @@ def make() -> Game:
         observe=observe,
         symmetries=symmetries(),
         show=show,
-        svg=svg,
+        picture=_picture(),
         action_name=lambda action: NAMES[int(action)],
         parse_action=parse_action,
         to_record=to_record,

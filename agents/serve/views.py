@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-import xml.etree.ElementTree as ElementTree
-from collections.abc import Iterator
 from typing import Any
 
 import jax
 import numpy as np
 
+from envs import pictures
 from envs.game import Game
-
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,20 +45,19 @@ class Position:
     def svg(self) -> str:
         return _svg(self)
 
+    @functools.cached_property
+    def codes(self) -> tuple[np.ndarray, ...]:
+        """Those of its picture."""
+        return self.game.drawing.compiled(self.state)
+
     @property
     def status(self) -> str:
-        """The title of the picture, without the name of the game."""
-        title = re.search(r"<title>(.*?)</title>", self.svg)
-        return title[1].partition(", ")[2] if title else ""
+        """Who is to move, or the result."""
+        return pictures.status(self.game.drawing, self.codes)
 
     @functools.cached_property
     def ways(self) -> tuple[Way, ...]:
         return tuple(way(self.game, action) for action in self.legal)
-
-    @property
-    def picture(self) -> dict[str, str]:
-        """Contents of each innermost cell, as text to compare; without marks of legal cells."""
-        return _picture(self)
 
     def after(self, action: int) -> Position:
         return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
@@ -71,11 +67,6 @@ class Position:
 @functools.lru_cache(maxsize=512)
 def _svg(position: Position) -> str:
     return position.game.svg(position.state)
-
-
-@functools.lru_cache(maxsize=512)
-def _picture(position: Position) -> dict[str, str]:
-    return dict(_cells(ElementTree.fromstring(position.svg)))
 
 
 def way(game: Game, action: int) -> Way:
@@ -96,17 +87,8 @@ def look_at(game: Game, state: Any) -> Position:
 
 
 def changed(before: Position, after: Position) -> list[str]:
-    """Names of the cells that look different."""
-    return [name for name, there in after.picture.items() if before.picture.get(name) != there]
-
-
-def _cells(root: ElementTree.Element) -> Iterator[tuple[str, str]]:
-    for group in root.iter(f"{SVG}g"):
-        name = group.get("data-cell")
-        if name is None or any(below.get("data-cell") for below in group.iter(f"{SVG}g") if below is not group):
-            continue
-        for mark in [x for x in group if "legal" in (x.get("class") or "")]:
-            group.remove(mark)
-        title = group.find(f"{SVG}title")  # a title tells the contents, whatever ring is drawn around them
-        said = None if title is None else title.text
-        yield name, said or ElementTree.tostring(group, encoding="unicode")
+    """Names of the cells whose contents differ, in a picture of ours."""
+    if after.game.own_svg:
+        return []
+    earlier, later = (pictures.contents(position.game.drawing, position.codes) for position in (before, after))
+    return [name for name, words in later.items() if words != earlier[name]]

@@ -56,7 +56,7 @@ def order_game() -> Game:
         mask=lambda s: jnp.array([True, True, False]) & ~_over(s),
         player=lambda s: s.order[jnp.minimum(s.plies, PLIES - 1)].astype(jnp.int32),
         observe=lambda s: s.choices.reshape(1, PLIES, 1).astype(jnp.float32),
-        symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        symmetries=(), show=str, action_name=str, parse_action=int,
         to_record=lambda s: {}, from_record=lambda d: None,
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ def bandit_game(worth: Array) -> Game:
         init=lambda key=None: jnp.int32(-1), step=lambda s, a: jnp.int32(a), move=lambda s, a: jnp.int32(a),
         over=lambda s: s >= 0, rewards=lambda s: jnp.where(s >= 0, worth[s], 0.0) * jnp.array([1.0, -1.0]),
         mask=lambda s: jnp.broadcast_to(s < 0, (arms,)), player=lambda s: jnp.int32(0),
-        observe=lambda s: jnp.zeros((1, 1, 1)), symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        observe=lambda s: jnp.zeros((1, 1, 1)), symmetries=(), show=str, action_name=str, parse_action=int,
         to_record=lambda s: {}, from_record=lambda d: None,
     )  # fmt: skip
 
@@ -109,7 +109,7 @@ def three_game() -> Game:
         rewards=lambda s: jnp.where(over(s), s.table[jnp.sum(s.choices * jnp.array([4, 2, 1]))], 0.0),
         mask=lambda s: jnp.ones(2, bool) & ~over(s), player=lambda s: jnp.minimum(s.plies, 2).astype(jnp.int32),
         observe=lambda s: s.choices.reshape(1, 3, 1).astype(jnp.float32),
-        symmetries=(), show=str, svg=str, action_name=str, parse_action=int,
+        symmetries=(), show=str, action_name=str, parse_action=int,
         to_record=lambda s: {}, from_record=lambda d: None,
     )  # fmt: skip
 

@@ -344,7 +344,7 @@ def test_picture_of_a_position():
 def test_cells_say_what_is_to_be_known_of_them():
     sleeper = piece(0, "soldier", 7, 2, 5, 1, 1, False)
     record = position(3, (7, 10), *KINGS, *FAR, ROOK, sleeper, runes=[(4, 8)])
-    picture = evopawness.svg(evopawness.from_record(record))
+    picture = evopawness.make(history=1).svg(evopawness.from_record(record))
     says = dict(re.findall(r"<title>(\d,\d): (.*?)</title>", picture))
     assert says["7,2"].startswith("White soldier, asleep, 5 hp, 1 atk, step 1; ")
     assert "3 mana" in says["7,2"]

@@ -228,6 +228,19 @@ function drawBoard() {
 
 const shapeOf = (cell) => [...cell.children].find((x) => x.tagName !== "title" && !x.dataset.cell) || cell;
 
+/** Where the origin of an element's units is, in units of the picture. */
+function placeOf(element) {
+  const at = svg().querySelector(".marks").getCTM().inverse().multiply(element.parentElement.getCTM());
+  return [at.e, at.f];
+}
+
+/** The box of a shape in units of the picture. */
+function boxOf(shape) {
+  const [x, y] = placeOf(shape);
+  const box = shape.getBBox();
+  return { x: box.x + x, y: box.y + y, width: box.width, height: box.height };
+}
+
 /** Marks what can be pointed at now, and everything else that the board says beyond the picture. */
 function light() {
   const picture = svg();
@@ -271,7 +284,10 @@ function drawMarks(lit = nextCells()) {
     const shape = shapeOf(cell).cloneNode(false);
     for (const attribute of ["class", "fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "opacity"]) shape.removeAttribute(attribute);
     shape.setAttribute("class", kind);
-    marks.append(shape);
+    const group = document.createElementNS(SVG, "g");
+    group.setAttribute("transform", `translate(${placeOf(shapeOf(cell))})`);
+    group.append(shape);
+    marks.append(group);
   };
   const { last } = pictured();
   if (!shown && last) {
@@ -290,7 +306,7 @@ function drawMarks(lit = nextCells()) {
     for (const name of lit) {
       const cell = cellOf(name);
       if (!cell || cell.querySelector(".legal") || shown?.changed.includes(name)) continue;
-      const box = shapeOf(cell).getBBox();
+      const box = boxOf(shapeOf(cell));
       const dot = document.createElementNS(SVG, "circle");
       dot.setAttribute("class", "dot");
       // On a cell that holds something the dot is in the corner.
@@ -321,7 +337,7 @@ function drawNumbers(marks) {
     const cell = cellOf(name);
     if (!cell) continue;
     const inside = cell.querySelector(".legal") || shapeOf(cell);
-    const box = inside.getBBox();
+    const box = boxOf(inside);
     const [x, y, size] = [box.x + box.width / 2, box.y + box.height / 2, Number(svg().dataset.size)];
     const unknown = overlay === "value" && !move.visits && !move.proven;
     const part = overlay === "value" ? share(move.value) : overlay === "visits" ? move.visits / total : move.prior;
