@@ -1,0 +1,1 @@
+"""A game, its network and its page as one HTML file that needs no server."""

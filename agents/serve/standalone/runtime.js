@@ -1,0 +1,52 @@
+"use strict";
+// Working memory and the matrix product of converted functions. Everything lies in one WebAssembly memory, so that
+// the kernel reads the same arrays as JavaScript.
+
+// A memory of so many bytes: `alloc` gives typed arrays in it one after the other, `unpack` tables of the converter.
+function newMemory(size) {
+  const pages = Math.ceil(size / 65536);
+  const memory = new WebAssembly.Memory({initial: pages, maximum: pages});
+  let used = 0;
+
+  function alloc(Type, n) {
+    const start = used;
+    used += Math.ceil(n * Type.BYTES_PER_ELEMENT / 16) * 16;
+    return new Type(memory.buffer, start, n);
+  }
+
+  function unpack(text, kind, n, Type) {
+    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0)), out = alloc(Type, n);
+    if (kind === "bits") for (let i = 0; i < n; i++) out[i] = (bytes[i >> 3] >> (i & 7)) & 1;
+    else if (kind === "half") new Uint16Array(bytes.buffer).forEach((h, i) => { out[i] = ofHalf(h); });
+    else out.set(new KINDS[kind](bytes.buffer));
+    return out;
+  }
+
+  return {memory, alloc, unpack};
+}
+
+const KINDS = {Int8Array, Uint8Array, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array};
+
+// The number of half precision with these bits (IEEE 754).
+function ofHalf(h) {
+  const sign = h & 0x8000 ? -1 : 1, exponent = (h >> 10) & 31, fraction = h & 1023;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  return exponent === 31 ? (fraction ? NaN : sign * Infinity) : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+// C = A B for A [m, k], B [k, n], C [m, n] in float32: the plain form, which defines what the kernel has to give.
+function plainMatmul(a, b, c, m, k, n) {
+  for (let i = 0; i < m; i++) {
+    for (let j = 0; j < n; j++) {
+      let sum = 0;
+      for (let l = 0; l < k; l++) sum = Math.fround(sum + Math.fround(a[i * k + l] * b[l * n + j]));
+      c[i * n + j] = sum;
+    }
+  }
+}
+
+// The same in WebAssembly; `bytes` is the module of kernel.py, which knows the memory.
+function fastMatmul(bytes, memory) {
+  const {matmul} = new WebAssembly.Instance(new WebAssembly.Module(bytes), {page: {memory}}).exports;
+  return (a, b, c, m, k, n) => matmul(a.byteOffset, b.byteOffset, c.byteOffset, m, k, n);
+}

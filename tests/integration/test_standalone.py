@@ -1,0 +1,107 @@
+"""Games and networks converted to JavaScript give what Python gives."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from in_node import leaves, needs_node, run
+
+import envs
+from agents.serve.standalone.convert import Unsupported, convert
+from agents.storage import weights as models
+
+POSITIONS = 200
+GAMES = [*envs.list(), "docs/domineering.py"]
+FUNCTIONS = ("mask", "over", "player", "rewards", "observe")
+
+
+def positions(game, count=POSITIONS, seed=0):
+    """Positions of random games at random depths, one move in a hundred illegal, and an action for each."""
+    rng = np.random.default_rng(seed)
+    step, mask = jax.jit(jax.vmap(game.step)), jax.jit(jax.vmap(game.mask))
+    states = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], count, 0), game.init())
+    depth = rng.integers(0, min(game.max_plies, 100), count)
+    for ply in range(depth.max()):
+        moved = step(states, actions(rng, np.asarray(mask(states)), 0.01))
+        going = lambda x, ply=ply: (ply < depth).reshape(-1, *[1] * (x.ndim - 1))
+        states = jax.tree.map(lambda new, old: np.where(going(old), new, old), moved, states)
+    legal = actions(rng, np.asarray(mask(states)), 0.0)
+    return states, legal, actions(rng, np.asarray(mask(states)), 0.5)
+
+
+def actions(rng, mask, wild):
+    """A random legal action in each lane, or any number where there is none; a share of `wild` is any number."""
+    any_ = rng.integers(-3, mask.shape[1] + 3, len(mask))
+    legal = [rng.choice(np.flatnonzero(row)) if row.any() else other for row, other in zip(mask, any_, strict=True)]
+    return np.where(rng.random(len(mask)) < wild, any_, legal).astype(np.int32)
+
+
+def programs(game):
+    s = game.init()
+    return {name: (getattr(game, name), (s,)) for name in FUNCTIONS} | {
+        name: (getattr(game, name), (s, jnp.int32(0))) for name in ("step", "move")
+    }
+
+
+def flat(tree, lane):
+    return [np.asarray(x)[lane].ravel().astype(np.float64).tolist() for x in jax.tree.leaves(tree)]
+
+
+def compare(game, text):
+    """Lanes and functions whose answers in JavaScript differ from Python's."""
+    states, legal, any_ = positions(game)
+    over = np.asarray(jax.vmap(game.over)(states))
+    wrong = []
+    for name in (*FUNCTIONS, "step", "move"):
+        more = {"step": (any_,), "move": (legal,)}.get(name, ())
+        expected = jax.jit(jax.vmap(getattr(game, name)))(states, *more)
+        lanes = [i for i in range(POSITIONS) if name != "move" or not over[i]]
+        calls = [[name, *leaves(jax.tree.map(lambda x, i=i: np.asarray(x)[i], (states, *more)))] for i in lanes]
+        for i, answer in zip(lanes, run(text, calls), strict=True):
+            found = [x if isinstance(x, list) else [x] for x in answer]
+            wrong += [(name, i)] if found != flat(expected, i) else []
+    return wrong
+
+
+@needs_node
+@pytest.mark.parametrize("name", GAMES)
+def test_rules_are_equal(name):
+    game = envs.make(name)
+    assert compare(game, convert(programs(game))) == []
+
+
+@needs_node
+def test_a_changed_rule_is_found():
+    game = envs.make("connect_four")
+    text = convert(programs(game))
+    changed = text.replace("(1-a2_move)", "(0+a2_move)")  # the turn does not pass
+    assert changed != text
+    assert {name for name, _ in compare(game, changed)} == {"move"}
+
+
+@needs_node
+@pytest.mark.parametrize("folder", ["tictactoe", "connect_four", "go_9x9", "evopawness", "foq", "foq_multi"])
+def test_networks_are_close(folder):
+    trained = models.load_network(f"models/{folder}")
+    states, *_ = positions(trained.game, 16)
+    planes = np.asarray(jax.vmap(trained.game.observe)(states))
+    text = convert({"net": (lambda x: trained.net.apply(trained.weights, x), (planes[:8],))})
+    calls = [["net", *leaves(planes[:8])], ["net", *leaves(planes[8:])]]
+    logits, values = (np.asarray(x).reshape(16, -1) for x in trained.net.apply(trained.weights, planes))
+    fast, plain = run(text, calls), run(text, calls, plain=True)
+    for answers in (fast, plain):
+        found = [np.concatenate([np.reshape(answer[i], (8, -1)) for answer in answers]) for i in (0, 1)]
+        np.testing.assert_allclose(found[0], logits, rtol=0, atol=1e-4)
+        np.testing.assert_allclose(found[1], values, rtol=0, atol=1e-4)
+        assert (found[0].argmax(-1) == logits.argmax(-1)).all()
+    assert np.abs(np.array(fast[0][0]) - np.array(fast[1][0])).max() > 1e-3  # positions differ
+
+
+def test_an_unknown_primitive_is_named_with_its_line():
+    def lowest(x):
+        return jnp.linalg.cholesky(x)
+
+    with pytest.raises(Unsupported, match=r"expected a primitive .*, got cholesky at .*test_standalone.py:\d+$"):
+        convert({"f": (lowest, (jnp.eye(2),))})
