@@ -46,6 +46,8 @@ class Options(config.Options):
     """Port of the page; 0 takes a free one."""
     open: bool = True
     """Open the page in the browser, if there is a display."""
+    export: str = ""
+    """Write the page of the game and its opponent, a network or uct:N, to this HTML file, which plays without Python."""
 
     def __post_init__(self):
         super().__post_init__()

@@ -112,11 +112,14 @@ class _Function:
             lazy = value.stored is None and value.const is None and not value.at((0,) * len(value.shape)).isidentifier()
             known[var] = self.code.force(value) if lazy and uses.get(var, 0) > 1 else value
 
+        def known_value(atom: Any, x: Any) -> Value:
+            return self.code.constant(np.asarray(x, atom.aval.dtype))  # numpy's own constants are wider than JAX's
+
         def read(atom: Any) -> Value:
-            return self.code.constant(atom.val) if isinstance(atom, jex_core.Literal) else known[atom]
+            return known_value(atom, atom.val) if isinstance(atom, jex_core.Literal) else known[atom]
 
         for var, x in zip(jaxpr.constvars, consts, strict=True):
-            bind(var, self.code.constant(np.asarray(x)))
+            bind(var, known_value(var, x))
         for var, value in zip(jaxpr.invars, inputs, strict=True):
             bind(var, value)
         for eqn in jaxpr.eqns:

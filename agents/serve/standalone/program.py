@@ -31,6 +31,7 @@ def functions(game: Game, trained: TrainedNetwork | None) -> dict[str, tuple[Cal
     assert len(game.symmetries) <= BATCH
     found: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         "move": (game.move, (s, a)),
+        "picture": (game.drawing.codes, (s,)),
         "facts": (lambda s: (game.over(s), game.player(s), game.rewards(s), game.mask(s)), (s,)),
     }
     if game.num_players == 2:
