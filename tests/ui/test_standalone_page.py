@@ -17,11 +17,11 @@ def page(tmp_path_factory):
     """Writes the page of a game once, and gives its address."""
     folder, written = tmp_path_factory.mktemp("pages"), {}
 
-    def address(env, **options):
-        if env not in written:
+    def address(env, opponent=""):
+        if (env, opponent) not in written:
             path = folder / f"{len(written)}.html"
-            written[env] = export(Options(env=env, export=str(path), **options))
-        return written[env].as_uri()
+            written[env, opponent] = export(Options(env=env, opponent=opponent, export=str(path)))
+        return written[env, opponent].as_uri()
 
     return address
 
