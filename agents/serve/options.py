@@ -47,7 +47,8 @@ class Options(config.Options):
     open: bool = True
     """Open the page in the browser, if there is a display."""
     export: str = ""
-    """Write the page of the game and its opponent, a network or uct:N, to this HTML file, which plays without Python."""
+    """Write the page of the game and its opponent, a network or uct:N, to this HTML file. It plays without Python, see
+    docs/standalone.md."""
 
     def __post_init__(self):
         super().__post_init__()

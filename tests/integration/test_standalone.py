@@ -99,6 +99,46 @@ def test_networks_are_close(folder):
     assert np.abs(np.array(fast[0][0]) - np.array(fast[1][0])).max() > 1e-3  # positions differ
 
 
+X = np.array([[3, -5, 127, 0], [-128, 7, 1, -1], [2, 2, 9, -9]], np.int32)
+F = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
+CASES = [jnp.abs, jnp.negative, jnp.square]
+
+
+def running(x):
+    return jax.lax.scan(lambda c, y: (c + y, c), x[0], x)[1]
+
+
+def written(x):
+    return jax.lax.dynamic_update_slice(x, x[:2, :2], (9, 1))
+
+
+SMALL = {
+    "wraps": (lambda x: (x.astype(jnp.int8) * jnp.int8(3), x * 1000003, -x.astype(jnp.uint8)), X),
+    "shifts": (lambda x: (x << 3, x >> 1, jax.lax.shift_right_logical(x, 28), x << (x & 63)), X),
+    "bits": (lambda x: (jax.lax.population_count(x), jax.lax.clz(x), ~x, x ^ 5, (x > 0) & (x != 9)), X),
+    "division": (lambda x: (jax.lax.div(x, 4), jax.lax.rem(x, 4), x // 4, x % 4, jnp.sign(x)), X),
+    "sums": (lambda x: (x.sum(), x.max(0), x.min(1), x.prod(1), (x > 1).any(0), x.argmax(1), x.cumsum(1)), X),
+    "shapes": (lambda x: (x.T[::-1], jnp.pad(x, ((1, 0), (0, 2)), constant_values=7), jnp.roll(x, 1, 1), x[:, ::2]), X),
+    "indices": (lambda x: (x[x[2] & 1], x[jnp.abs(x) % 3, 1], jnp.take(x, 9, axis=0, mode="fill")), X),
+    "writes": (lambda x: (x.at[1, 2].set(5), x.at[x[2] & 1, 3].add(x[0]), x.at[7].set(1)), X),
+    "loops": (lambda x: (jax.lax.fori_loop(0, 5, lambda i, y: y + y[i % 3], x), running(x)), X),
+    "branches": (lambda x: (jax.lax.cond(x[0, 0] > 0, jnp.abs, jnp.negative, x), jax.lax.switch(x[2, 0], CASES, x)), X),
+    "products": (lambda x: (x @ x.T, jnp.einsum("ij,kj->ik", x, x), jax.vmap(jnp.dot)(x, x)), F),
+    "dynamic": (lambda x: (jax.lax.dynamic_slice(x, (x[2, 0], x[0, 0]), (2, 2)), written(x)), X),
+    "rounding": (lambda x: (jnp.round(x * 2), jnp.floor(x), x.astype(jnp.int32), jnp.clip(x, -1, 1), x * 0.1 + 0.3), F),
+}  # fmt: skip
+
+
+@needs_node
+@pytest.mark.parametrize("name", SMALL)
+def test_single_operations_are_equal(name):
+    function, x = SMALL[name]
+    (answer,) = run(convert({"answer": (function, (x,))}), [["answer", *leaves(x)]])
+    found = [y if isinstance(y, list) else [y] for y in answer]
+    expected = [np.asarray(y).ravel().astype(np.float64).tolist() for y in jax.tree.leaves(function(jnp.asarray(x)))]
+    assert found == expected
+
+
 def test_an_unknown_primitive_is_named_with_its_line():
     def lowest(x):
         return jnp.linalg.cholesky(x)

@@ -95,7 +95,7 @@ def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
 def test_no_request_leaves_the_file(page):
     with browser() as driver:
         opened(driver, page("tictactoe"))
-        script = "const done = arguments[0]; fetch('http://127.0.0.1:9/').then(() => done('sent'), (e) => done(String(e)))"
+        script = "fetch('http://127.0.0.1:9/').then(() => arguments[0]('sent'), (e) => arguments[0](String(e)))"
         assert "Failed to fetch" in driver.execute_async_script(script)
         assert any("Content Security Policy" in entry["message"] for entry in driver.get_log("browser"))
 

@@ -148,12 +148,12 @@ class _Function:
             return getattr(self, f"_{name}")(params, inputs, outs)
         if name not in PRIMITIVES:
             raise Unsupported(f"expected a primitive that can be converted, got {name} at {self.line}")
-        if inputs and all(x.const is not None for x in inputs):
-            if sum(o.size for o in outs) <= max(FOLDED, *(x.const.size for x in inputs)):
-                with jax.ensure_compile_time_eval():
-                    found = eqn.primitive.bind(*(np.asarray(x.const) for x in inputs), **params)
-                found = found if eqn.primitive.multiple_results else [found]
-                return [self.code.constant(np.asarray(x)) for x in found]
+        known = [x.const for x in inputs if x.const is not None]
+        if known and len(known) == len(inputs) and sum(o.size for o in outs) <= max(FOLDED, *(x.size for x in known)):
+            with jax.ensure_compile_time_eval():
+                found = eqn.primitive.bind(*known, **params)
+            found = found if eqn.primitive.multiple_results else [found]
+            return [self.code.constant(np.asarray(x)) for x in found]
         function = PRIMITIVES[name]
         options = {"kind": name} if "kind" in inspect.signature(function).parameters else {}
         result = function(self.code, inputs, params, outs if eqn.primitive.multiple_results else outs[0], **options)

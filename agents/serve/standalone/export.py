@@ -58,12 +58,11 @@ def page(game: Game, trained: TrainedNetwork | None, player: str) -> str:
             (HERE / "worker.js").read_text(encoding="utf-8"),
         ]
     )
-    html, style, script = (
-        (PAGE / name).read_text(encoding="utf-8") for name in ("index.html", "style.css", "page.js")
-    )
+    html, style, script = ((PAGE / name).read_text(encoding="utf-8") for name in ("index.html", "style.css", "page.js"))
     client = (HERE / "client.js").read_text(encoding="utf-8")
+    charset, policy = '<meta charset="utf-8">', f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     parts = {
-        '<meta charset="utf-8">': f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{POLICY}">',
+        charset: f"{charset}\n{policy}",
         '<link rel="stylesheet" href="style.css">': f"<style>\n{style}\n{HIDDEN}\n</style>",
         '<script src="page.js" defer></script>': "",
         "</body>": f'<script type="text/plain" id="worker">\n{_inside(worker)}</script>\n'
@@ -104,6 +103,5 @@ def picture(game: Game) -> dict[str, Any]:
     drawing = game.drawing
     fields = {f.name: getattr(drawing, f.name) for f in dataclasses.fields(drawing) if f.name != "look"}
     plain = lambda x: dataclasses.asdict(x) if dataclasses.is_dataclass(x) else x
-    return {name: [plain(x) for x in value] if isinstance(value, tuple) else value for name, value in fields.items()} | {
-        "paper": PAPER
-    }
+    lists = {name: [plain(x) for x in value] for name, value in fields.items() if isinstance(value, tuple)}
+    return fields | lists | {"paper": PAPER}

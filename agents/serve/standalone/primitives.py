@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from agents.serve.standalone.values import Code, Index, Stored, Value, literal, plus, strides_of, times
@@ -113,7 +114,7 @@ UNARY: dict[str, Callable[[str, np.dtype], str]] = {
     "square": lambda a, d: f"squared({a})",
     "is_finite": lambda a, d: f"(Number.isFinite({a})?1:0)",
     "round": lambda a, d: f"roundEven({a})",
-    **{name: lambda a, d: a for name in ("copy", "copy_p", "stop_gradient", "reduce_precision", "optimization_barrier")},
+    **{name: lambda a, d: a for name in ("copy", "copy_p", "stop_gradient", "optimization_barrier")},
     **{name: lambda a, d, name=name: f"f(Math.{name}({a}))"
        for name in ("exp", "log", "tanh", "sqrt", "log1p", "expm1", "floor", "ceil", "sin", "cos", "tan")},
 }  # fmt: skip
@@ -271,11 +272,13 @@ def split(code, inputs, params, outs):
 def region(code: Code, whole: Value, starts: Sequence[Index], shape: Sequence[int], steps: Sequence[int]) -> Value:
     """A part of a stored array, to write into."""
     s = whole.stored
-    at = lambda idx: (
-        f"{s.name}[{plus(s.offset, *(times(plus(a, times(i, k)), n) for a, i, k, n in zip(starts, idx, steps, s.strides, strict=True)))}]"
-    )  # noqa: E501
-    known = all(isinstance(a, int) for a in starts)
-    offset = s.offset + sum(a * n for a, n in zip(starts, s.strides, strict=True) if isinstance(a, int))
+
+    def at(idx):
+        places = [plus(a, times(i, k)) for a, i, k in zip(starts, idx, steps, strict=True)]
+        return f"{s.name}[{plus(s.offset, *map(times, places, s.strides))}]"
+
+    known = not any(isinstance(a, str) for a in starts)
+    offset = s.offset + sum(int(a) * n for a, n in zip(starts, s.strides, strict=True) if not isinstance(a, str))
     stored = Stored(s.name, offset, tuple(a * b for a, b in zip(steps, s.strides, strict=True)))
     return Value(tuple(shape), whole.dtype, at, stored if known else None)
 
@@ -343,21 +346,16 @@ def dynamic_update_slice(code, inputs, params, out):
 @primitive("gather")
 def gather(code, inputs, params, out):
     x, indices = (code.force(v) for v in inputs)
-    d, sizes, mode = params["dimension_numbers"], params["slice_sizes"], str(params["mode"])
+    d, sizes, mode = params["dimension_numbers"], params["slice_sizes"], params["mode"]
     batch = [i for i in range(len(out.shape)) if i not in d.offset_dims]
     window = [i for i in range(len(x.shape)) if i not in (*d.collapsed_slice_dims, *d.operand_batching_dims)]
     fill = params.get("fill_value")
     if fill is None:
-        fill = (
-            np.nan
-            if out.dtype.kind == "f"
-            else np.iinfo(out.dtype).min
-            if out.dtype.kind == "i"
-            else 1
-            if out.dtype == bool
-            else np.iinfo(out.dtype).max
-        )  # noqa: E501
-    in_bounds, filled = "PROMISE" in mode or mode.endswith("2"), "FILL" in mode
+        fill = {"f": np.nan, "b": 1}.get(out.dtype.kind)
+    if fill is None:  # as in JAX: the lowest number, or the highest without a sign
+        fill = np.iinfo(out.dtype).min if out.dtype.kind == "i" else np.iinfo(out.dtype).max
+    modes = jax.lax.GatherScatterMode
+    in_bounds, filled = mode == modes.PROMISE_IN_BOUNDS, mode == modes.FILL_OR_DROP
 
     def at(idx):
         where, inside = [idx[i] for i in batch], [0] * len(x.shape)
@@ -379,6 +377,8 @@ def gather(code, inputs, params, out):
 
 @primitive("scatter", "scatter-add", "scatter-max", "scatter-min")
 def scatter(code, inputs, params, out, kind="scatter"):
+    if params["mode"] == jax.lax.GatherScatterMode.CLIP:
+        raise ValueError("expected a scatter that drops what is out of bounds, got mode='clip'")
     x, indices, updates = inputs[0], *(code.force(v) for v in inputs[1:])
     d = params["dimension_numbers"]
     target = code.empty(out.shape, out.dtype)
@@ -413,7 +413,7 @@ FOLDS: dict[str, Callable[[np.dtype], tuple[str, Callable[[str, str], str]]]] = 
     "reduce_max": lambda d: (_least(d), lambda a, b: f"Math.max({a},{b})"),
     "reduce_min": lambda d: (_most(d), lambda a, b: f"Math.min({a},{b})"),
     "reduce_or": lambda d: ("0", lambda a, b: f"({a}|{b})"),
-    "reduce_and": lambda d: ("1" if d == bool else "-1", lambda a, b: f"({a}&{b})"),
+    "reduce_and": lambda d: ("1" if d.kind == "b" else "-1", lambda a, b: f"({a}&{b})"),
     "reduce_xor": lambda d: ("0", lambda a, b: f"({a}^{b})"),
 }
 
@@ -500,9 +500,9 @@ def running(code, inputs, params, out, kind="cumsum"):
 def dot_general(code, inputs, params, out):
     a, b = inputs
     (ca, cb), (ba, bb) = params["dimension_numbers"]
-    if b.const is not None and b.size >= MATRIX and out.dtype == np.float32 and not ba and b.const.ndim == 2:
-        if (tuple(ca), tuple(cb)) == ((len(a.shape) - 1,), (0,)):
-            return matrix_product(code, code.whole(a), b.const, out)
+    plain = (tuple(ca), tuple(cb), tuple(ba)) == ((len(a.shape) - 1,), (0,), ())
+    if plain and b.const is not None and b.const.ndim == 2 and b.size >= MATRIX and out.dtype == np.float32:
+        return matrix_product(code, code.whole(a), b.const, out)
     a, b = code.force(a), code.force(b)
     fa = [d for d in range(len(a.shape)) if d not in (*ca, *ba)]
     fb = [d for d in range(len(b.shape)) if d not in (*cb, *bb)]

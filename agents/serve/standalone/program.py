@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.actions import ILLEGAL, to_absolute
+from agents.actions import to_absolute
 from agents.network.inference import by_player
 from agents.players.players import for_play
 from agents.serve.standalone.convert import convert

@@ -13,8 +13,8 @@ import numpy as np
 
 Index = int | str
 
-TYPED = {"bool": "Uint8Array", "int8": "Int8Array", "uint8": "Uint8Array", "int16": "Int16Array",
-         "uint16": "Uint16Array", "int32": "Int32Array", "uint32": "Uint32Array", "float32": "Float32Array"}  # fmt: skip
+NUMBERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
+TYPED = {"bool": "Uint8Array"} | {name: f"{name.capitalize()}Array" for name in NUMBERS}
 LITTLE = 4  # entries that are written out one by one instead of in a loop
 
 
