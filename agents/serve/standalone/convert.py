@@ -143,7 +143,7 @@ class _Function:
             return self.run(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), inputs)
         if name == "platform_index":
             platforms = params["platforms"]
-            return [self.code.constant(np.int32(next(i for i, p in enumerate(platforms) if p is None)))]
+            return [self.code.constant(np.array(platforms.index(None), np.int32))]
         if name in ("cond", "while", "scan"):
             return getattr(self, f"_{name}")(params, inputs, outs)
         if name not in PRIMITIVES:
@@ -264,7 +264,7 @@ def _assembled(name: str, code: Code, arguments: list[str], answer: str) -> str:
     head = f"function {name}({', '.join(arguments)}) {{"
     if len(pieces) == 1:
         return "\n".join([*buffers, head, *pieces[0], f"return {answer};", "}"])
-    declared = [{_declared(line) for line in piece} - {None} for piece in pieces]
+    declared = [{name for name in map(_declared, piece) if name} for piece in pieces]
     texts = ["\n".join(piece) for piece in pieces]
     words = [_words(text) for text in [*texts, answer]]
     shared = {v for i, own in enumerate(declared) for v in own if any(v in later for later in words[i + 1 :])}

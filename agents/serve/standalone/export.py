@@ -17,7 +17,7 @@ from agents.storage import weights as models
 from agents.storage.weights import TrainedNetwork
 from envs import saved
 from envs.game import Game, first_player, seats, titles
-from envs.pictures import PAPER
+from envs.pictures import PAPER, Layer, Part
 
 HERE = Path(__file__).parent
 PAGE = HERE.parent / "page"
@@ -102,6 +102,6 @@ def picture(game: Game) -> dict[str, Any]:
     """The picture of a game without its function, which is part of the program."""
     drawing = game.drawing
     fields = {f.name: getattr(drawing, f.name) for f in dataclasses.fields(drawing) if f.name != "look"}
-    plain = lambda x: dataclasses.asdict(x) if dataclasses.is_dataclass(x) else x
+    plain = lambda x: dataclasses.asdict(x) if isinstance(x, Layer | Part) else x
     lists = {name: [plain(x) for x in value] for name, value in fields.items() if isinstance(value, tuple)}
     return fields | lists | {"paper": PAPER}

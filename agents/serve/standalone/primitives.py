@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -27,12 +27,13 @@ class Shape(NamedTuple):
 
 
 Primitive = Callable[..., "Value | list[Value]"]
+PrimitiveT = TypeVar("PrimitiveT", bound=Primitive)
 PRIMITIVES: dict[str, Primitive] = {}
 MATRIX = 64  # entries of a constant matrix from which the WebAssembly kernel multiplies
 
 
-def primitive(*names: str) -> Callable[[Primitive], Primitive]:
-    def add(function: Primitive) -> Primitive:
+def primitive(*names: str) -> Callable[[PrimitiveT], PrimitiveT]:
+    def add(function: PrimitiveT) -> PrimitiveT:
         PRIMITIVES.update(dict.fromkeys(names, function))
         return function
 
@@ -222,7 +223,7 @@ def reshape(code, inputs, params, out):
         strides = lambda old: [old[back[d]] if d in back else 0 for d in range(len(out.shape))]
         return view_of(x, out, lambda s: 0, strides, index)
     x = code.whole(x)
-    return code.view(out.shape, out.dtype, Stored(x.stored.name, x.stored.offset, strides_of(out.shape)))
+    return code.view(out.shape, out.dtype, Stored(x.place.name, x.place.offset, strides_of(out.shape)))
 
 
 @primitive("transpose")
@@ -271,7 +272,7 @@ def split(code, inputs, params, outs):
 
 def region(code: Code, whole: Value, starts: Sequence[Index], shape: Sequence[int], steps: Sequence[int]) -> Value:
     """A part of a stored array, to write into."""
-    s = whole.stored
+    s = whole.place
 
     def at(idx):
         places = [plus(a, times(i, k)) for a, i, k in zip(starts, idx, steps, strict=True)]
@@ -308,7 +309,7 @@ def pad(code, inputs, params, out):
         x, old = Value(shape, x.dtype, lambda idx: old.at([plus(i, a) for i, (a, _) in zip(idx, cut, strict=True)])), x
         config = [(max(low, 0), max(high, 0), inner) for low, high, inner in config]
     target = code.empty(out.shape, out.dtype)
-    code.put(f"{target.stored.name}.fill({value.at(())});")
+    code.put(f"{target.place.name}.fill({value.at(())});")
     steps = [inner + 1 for *_, inner in config]
     code.write(x, region(code, target, [low for low, *_ in config], x.shape, steps))
     return target
@@ -358,7 +359,8 @@ def gather(code, inputs, params, out):
     in_bounds, filled = mode == modes.PROMISE_IN_BOUNDS, mode == modes.FILL_OR_DROP
 
     def at(idx):
-        where, inside = [idx[i] for i in batch], [0] * len(x.shape)
+        where: list[Index] = [idx[i] for i in batch]
+        inside: list[Index] = [0] * len(x.shape)
         for i, dim in zip(d.offset_dims, window, strict=True):
             inside[dim] = idx[i]
         for dim, here in zip(d.operand_batching_dims, d.start_indices_batching_dims, strict=True):
@@ -387,7 +389,8 @@ def scatter(code, inputs, params, out, kind="scatter"):
     window = [i for i in range(len(x.shape)) if i not in (*d.inserted_window_dims, *d.operand_batching_dims)]
 
     def body(idx):
-        where, place = [idx[i] for i in rest], [0] * len(x.shape)
+        where: list[Index] = [idx[i] for i in rest]
+        place: list[Index] = [0] * len(x.shape)
         for i, dim in zip(d.update_window_dims, window, strict=True):
             place[dim] = idx[i]
         for dim, here in zip(d.operand_batching_dims, d.scatter_indices_batching_dims, strict=True):
@@ -533,8 +536,8 @@ def matrix_product(code: Code, a: Value, b: np.ndarray, out: Any) -> Value:
         a = own
     target = code.empty((*out.shape[:-1], wide), out.dtype)
     rows = a.size // k
-    code.put(f"matmul({code.part(a)}, {table}, {target.stored.name}, {rows}, {k}, {wide});")
-    return code.view(out.shape, out.dtype, Stored(target.stored.name, 0, target.stored.strides))
+    code.put(f"matmul({code.part(a)}, {table}, {target.place.name}, {rows}, {k}, {wide});")
+    return code.view(out.shape, out.dtype, Stored(target.place.name, 0, target.place.strides))
 
 
 @primitive("conv_general_dilated")
@@ -555,7 +558,7 @@ def convolution(code, inputs, params, out):
     x = pad(code, [x, zero], {"padding_config": padding}, Shape(tuple(around), x.dtype))
     # The columns and channels of a window's row lie next to each other.
     rows = code.view((*out.shape[:3], high, wide * deep), x.dtype,
-                     Stored(x.stored.name, 0, (*x.stored.strides[:3], x.stored.strides[1], 1)))  # fmt: skip
+                     Stored(x.place.name, 0, (*x.place.strides[:3], x.place.strides[1], 1)))  # fmt: skip
     windows = code.empty(rows.shape, x.dtype)
     code.write(rows, windows)
     flat = Shape((*out.shape[:3], high * wide * deep), x.dtype)

@@ -325,7 +325,7 @@ class Session {
     const spent = job && job.tree ? Math.max((job.tree.simulations - job.before) / job.simulations,
       (performance.now() - job.begun) / 1000 / job.seconds) : 0;
     const progress = job?.kind === "review" ? 1 - review.left.length / review.count : Math.min(1, spent);
-    const live = job?.tree && job.kind !== "review" && job.tree.root && job.moved && !job.steps ? this.named(job.tree.report()) : null;
+    const live = job?.tree && job.kind !== "review" && job.tree.simulations > 0 ? this.named(job.tree.report()) : null;
     return {id: this.id, version: this.version, paused: this.paused, failure: this.failure, hint: this.hint,
       thinking: job && {kind: job.kind, progress, simulations: job.tree ? job.tree.simulations : 0, compiling: false},
       report: live || this.reports.get(ply) || null, values: this.positions.map((_, i) => this.values(i)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -45,6 +46,12 @@ class Value:
         return math.prod(self.shape)
 
     @property
+    def place(self) -> Stored:
+        """`stored`, of an array that is."""
+        assert self.stored is not None
+        return self.stored
+
+    @property
     def contiguous(self) -> bool:
         s = self.stored
         return s is not None and s.strides == strides_of(self.shape)
@@ -69,7 +76,7 @@ def plus(*terms: Index) -> Index:
     return "+".join([*texts, *([str(known)] if known else [])])
 
 
-def literal(x: np.generic | float, dtype: np.dtype) -> str:
+def literal(x: Any, dtype: np.dtype) -> str:
     """A number as JavaScript; negative ones in brackets."""
     if dtype.kind != "f":
         text = str(int(x))
@@ -123,7 +130,7 @@ class Code:
     def put(self, line: str) -> None:
         self.lines.append(line)
 
-    def inside(self, body: Callable[[], None]) -> str:
+    def inside(self, body: Callable[[], object]) -> str:
         """The lines that `body` writes, as a block."""
         outer, self.lines = self.lines, []
         body()
@@ -176,14 +183,13 @@ class Code:
     def write(self, value: Value, target: Value) -> None:
         """Computes all entries of `value` into `target`, a stored array or a part of one, of the same shape."""
         if value.contiguous and target.contiguous and value.size > LITTLE and value.dtype == target.dtype:
-            self.put(f"{target.stored.name}.set({self.part(value)}, {target.stored.offset});")
+            self.put(f"{target.place.name}.set({self.part(value)}, {target.place.offset});")
             return
         self.loop(value.shape, lambda idx: self.put(f"{target.at(idx)} = {value.at(idx)};"))
 
     def part(self, value: Value) -> str:
         """The entries of a contiguous array as a typed array."""
-        s = value.stored
-        assert s is not None
+        s = value.place
         lengths = self.arguments | {name: n for name, _, n in self.buffers}
         return (
             s.name if lengths.get(s.name) == value.size else f"{s.name}.subarray({s.offset}, {s.offset + value.size})"
