@@ -306,7 +306,7 @@ function drawMarks(lit = nextCells()) {
     const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
     for (const name of lit) {
       const cell = cellOf(name);
-      if (!cell || cell.querySelector(".legal") || shown?.changed.includes(name)) continue;
+      if (!cell || cell.querySelector(".legal") || shown?.changed.some((one) => cellOf(one) && cell.contains(cellOf(one)))) continue;
       const box = boxOf(shapeOf(cell));
       const dot = document.createElementNS(SVG, "circle");
       dot.setAttribute("class", "dot");
