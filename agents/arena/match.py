@@ -250,7 +250,7 @@ def result(a: Named, b: Named, played: Games) -> Result:
 
 
 def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
-    """95 % credible interval of the score; `means` float[openings] are over the games from each opening, as many as
+    """95% credible interval of the score; `means` float[openings] are over the games from each opening, as many as
     players (n), and so whole numbers of 1/n**2: of each game there are n shares at most that win together.
 
     The posterior of the shares of these values is Dirichlet; a prior of one opening, spread evenly over them, keeps the

@@ -23,7 +23,7 @@ def show(made: Table) -> None:
 
 def match_table(results: list[Result]) -> Table:
     """One row per opponent."""
-    out = Table(title=f"{results[0].a}, 95 % intervals over openings", box=box.SIMPLE, pad_edge=False)
+    out = Table(title=f"{results[0].a}, 95% intervals over openings", box=box.SIMPLE, pad_edge=False)
     out.add_column("against", overflow="fold")
     even = () if results[0].players == 2 else ("even score",)
     for name in ("won/drawn/lost", "score", *even, "Elo", "repeated", "plies"):
@@ -61,7 +61,7 @@ def solved_table(
 ) -> Table:
     """`found` has the player's name and its scores in total and by phase; `by_chance` float[M], the share of right
     moves."""
-    out = Table(title=f"{game}: value kept, 95 % intervals", box=box.SIMPLE, pad_edge=False)
+    out = Table(title=f"{game}: value kept, 95% intervals", box=box.SIMPLE, pad_edge=False)
     for name in ("phase", "positions", "any legal", *(name.replace("_", " ") for name in found)):
         out.add_column(name, justify="left" if name == "phase" else "right", no_wrap=name != "phase")
     parts_known = np.unique(phases)
@@ -90,7 +90,7 @@ def verdict_table(mover: str, value: float | None, moves: dict[str, float | None
 
 def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
     """The best first; `rows` are those of `evaluate.py ladder --json`."""
-    out = Table(title=f"{game}: ratings, 95 % intervals", box=box.SIMPLE, pad_edge=False)
+    out = Table(title=f"{game}: ratings, 95% intervals", box=box.SIMPLE, pad_edge=False)
     for name in ("player", "Elo", "interval", "games", "minutes"):
         out.add_column(name, justify="left" if name == "player" else "right", no_wrap=name != "player")
     for row in sorted(rows, key=lambda row: -row["elo"]):

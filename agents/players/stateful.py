@@ -147,7 +147,7 @@ def words(value: float, proven: str | None, players: int = 2) -> str:
     """A player's value of a position as text: a chance in percent, or a proven result. The values of all players add up
     to 0, their chances to 1."""
     chance = min(max((value * (players - 1) + 1) / players, 0), 1)
-    return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f} %"}[proven]
+    return {"win": "won", "draw": "drawn", "loss": "lost", None: f"{100 * chance:.0f}%"}[proven]
 
 
 def searcher(spec: PlayerSpec, game: Game, seconds: float, seed: int = 0, trees: int = 1) -> Mover:

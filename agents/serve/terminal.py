@@ -144,7 +144,7 @@ def evaluate(session: TerminalGame, arguments: list[str]) -> None:
     for move in said["moves"]:
         value = session.worth(move)
         line = Text(" ".join(move["line"][:10]), no_wrap=True, overflow="ellipsis")
-        table.add_row(move["action"], str(move["visits"]), value, f"{100 * move['prior']:.0f} %", line)
+        table.add_row(move["action"], str(move["visits"]), value, f"{100 * move['prior']:.0f}%", line)
     session.console.print(table)
 
 

@@ -27,5 +27,5 @@ def learns(recipe, options, tmp_path, monkeypatch, record_property):
         kept[simulations] = positions.right[np.arange(len(moves)), moves].mean()
     record_property("report", f"{recipe:18s} keeps {kept[0]:.1%} alone, {kept[32]:.1%} with 32 simulations")
     assert dataclasses.asdict(config)["recipe"] == recipe
-    assert kept[0] > 0.85  # by chance 58 %
+    assert kept[0] > 0.85  # by chance 58%
     assert kept[32] > (0.85 if recipe == "value_generations" else 0.97)

@@ -394,7 +394,7 @@ def test_an_earlier_position_is_analysed_apart_from_the_game(window, foq):
     # A click in the graph goes to the move under it, which is marked.
     press(window, "review")
     wait(window, lambda: game(window)["review"], "the review")
-    assert "100 %" in text(window, "#curve")
+    assert "100%" in text(window, "#curve")
     at = "const b = document.querySelectorAll('#curve .grid')[0].getBoundingClientRect(); return [b.x, b.y, b.width]"
     window.execute_script("document.querySelector('#curve').scrollIntoView()")
     x, y, width = window.execute_script(at)

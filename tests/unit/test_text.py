@@ -86,13 +86,13 @@ def test_seats_and_three_players(sit):
 @pytest.mark.parametrize(
     ("value", "players", "said"),
     [
-        (0, 2, "50 %"),
-        (0.5, 2, "75 %"),
-        (-1, 2, "0 %"),
-        (0, 3, "33 %"),
-        (1, 3, "100 %"),
-        (-0.5, 3, "0 %"),
-        (0, 4, "25 %"),
+        (0, 2, "50%"),
+        (0.5, 2, "75%"),
+        (-1, 2, "0%"),
+        (0, 3, "33%"),
+        (1, 3, "100%"),
+        (-0.5, 3, "0%"),
+        (0, 4, "25%"),
     ],
 )
 def test_chances_of_all_players_add_up(value, players, said):
@@ -104,8 +104,8 @@ def test_hint_and_eval_find_the_win(sit, tmp_path):
     (tmp_path / "game.json").write_text(json.dumps({"game": "tictactoe", "actions": ["a3", "a1", "b3", "b1"]}))
     printed = sit("--env=tictactoe --opponent=uct:50", f"load {tmp_path}/game.json", "hint", "eval")
     assert re.search(r"^c3 \((won|\d+ %)\), expects c3", printed, re.MULTILINE)
-    assert re.search(r"^X: (won|9\d %|100 %) \(models/tictactoe, \d+ simulations\)", printed, re.MULTILINE)
-    assert re.search(r"^c3 +\d+ +(won|9\d %|100 %) ", printed, re.MULTILINE)
+    assert re.search(r"^X: (won|9\d%|100%) \(models/tictactoe, \d+ simulations\)", printed, re.MULTILINE)
+    assert re.search(r"^c3 +\d+ +(won|9\d%|100%) ", printed, re.MULTILINE)
 
 
 def test_games_are_saved_and_loaded(sit, tmp_path):
@@ -217,7 +217,7 @@ def test_eval_shows_every_move_at_any_width(sit, monkeypatch, width):
     monkeypatch.setattr(TerminalGame, "thought", lambda session: setattr(session, "tree_player", Named()) or said)
     printed = sit("--env=evopawness --opponent=person", "eval")
     (row,) = [line for line in printed.splitlines() if "12345" in line]
-    assert re.match(r"p\*1,4\*K +12345 +75 % +25 % +m\*7,4", row)
+    assert re.match(r"p\*1,4\*K +12345 +75% +25% +m\*7,4", row)
     assert len(row) <= width
     assert row.rstrip().endswith("…")
 

@@ -141,7 +141,7 @@ const person = (player) => view.players[player] === "person";
 const mine = () => !view.over && person(view.to_move);
 /** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
 const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
-const percent = (value) => `${Math.round(share(value) * 100)} %`;
+const percent = (value) => `${Math.round(share(value) * 100)}%`;
 const legalWays = () => (mine() && !past ? view.legal : []);
 const pictured = () => past || view;
 const coarse = matchMedia("(pointer: coarse)"); // a finger, and most likely no keyboard
@@ -387,7 +387,7 @@ function drawChoices() {
     const move = moves.get(way.action);
     if (move) {
       const small = document.createElement("small");
-      small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)} %` }[overlay];
+      small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)}%` }[overlay];
       button.append(small);
     }
     if (way.action === view.hint) button.setAttribute("aria-description", "hint"), button.classList.add("main");
@@ -744,7 +744,7 @@ function drawAnalysis() {
     const labels = new Map((there?.legal || []).map((way) => [way.action, way.label]));
     $("lines").tBodies[0].replaceChildren(...moves.map((move, i) => {
       const row = document.createElement("tr");
-      const cells = [labels.get(move.action) || move.action, move.proven || (move.visits ? percent(move.value) : "–"), short(move.visits), `${Math.round(move.prior * 100)} %`];
+      const cells = [labels.get(move.action) || move.action, move.proven || (move.visits ? percent(move.value) : "–"), short(move.visits), `${Math.round(move.prior * 100)}%`];
       row.replaceChildren(...cells.map((words) => Object.assign(document.createElement("td"), { textContent: words })));
       if (i < 5 && move.line.length > 1) {
         row.cells[0].append(Object.assign(document.createElement("span"), { className: "line", textContent: move.line.slice(1, 9).join(" ") }));
@@ -793,7 +793,7 @@ function drawGraph() {
   picture.setAttribute("role", "img");
   for (const part of [0, 1 / view.seats.length, 1]) {
     add("line", { class: "grid", x1: 0, x2: width, y1: up(part), y2: up(part) });
-    add("text", { class: "axis", x: -6, y: up(part) + 4, "text-anchor": "end" }, `${Math.round(part * 100)} %`);
+    add("text", { class: "axis", x: -6, y: up(part) + 4, "text-anchor": "end" }, `${Math.round(part * 100)}%`);
   }
   for (const ply of new Set([0, last >> 1, last])) {
     add("text", { class: "axis", x: across(ply), y: height + 17, "text-anchor": ply === last ? "end" : "middle" }, ply || "move 0");
