@@ -35,10 +35,10 @@ class Range:
     def __str__(self) -> str:
         most = "" if self.most == math.inf else str(self.most)
         if self.above > -math.inf:
-            return f"be more than {self.above:g}" + (f" and at most {most}" if most else "")
+            return f"more than {self.above:g}" + (f" and at most {most}" if most else "")
         if self.least == -math.inf:
-            return f"be at most {most}" if most else "be finite"
-        return f"be from {self.least} to {most}" if most else f"be finite and at least {self.least:g}"
+            return f"at most {most}" if most else "a finite number"
+        return f"{self.least} to {most}" if most else f"a finite number of at least {self.least:g}"
 
     def __contains__(self, value: float) -> bool:
         return -math.inf < value < math.inf and self.least <= value <= self.most and value > self.above
@@ -62,7 +62,7 @@ class Options:
         for name, allowed in ranges_of(type(self)).items():
             value = getattr(self, name)
             for number in value if isinstance(value, tuple) else (value,):
-                demand(number is None or number in allowed, f"--{name} must {allowed}, not {number}")
+                demand(number is None or number in allowed, f"--{name}: expected {allowed}, got {number}")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -82,12 +82,12 @@ def picture(rows: int, cols: int, names: list[str]) -> Picture:
 def make(rows: int = 4, cols: int = 4) -> Game:
     """The `Game` record for a board of `rows` x `cols`."""
     if not (2 <= rows <= 9 and 2 <= cols <= 9):
-        raise ValueError(f"domineering: a board has 2 to 9 rows and columns, not {rows} x {cols}")
+        raise ValueError(f"domineering: expected 2 to 9 rows and columns, got {rows} x {cols}")
     names = [f"{'abcdefghi'[c]}{rows - r}" for r in range(rows) for c in range(cols)]
 
     def parse_action(text: str) -> int:
         if text not in names:
-            raise ValueError(f"no square '{text}': want a1 to {names[cols - 1][0]}{rows}")
+            raise ValueError(f"no square '{text}': expected a1 to {names[cols - 1][0]}{rows}")
         return names.index(text)
 
     def to_record(s: State) -> dict:
@@ -96,11 +96,11 @@ def make(rows: int = 4, cols: int = 4) -> Game:
 
     def from_record(record: dict) -> State:
         if not isinstance(record, dict) or not {"filled", "to_move"} <= set(record):
-            raise ValueError("domineering record: want an object with filled and to_move")
+            raise ValueError("domineering record: expected an object with filled and to_move")
         records.fields("domineering", record, ("filled", "to_move"))
         squares = record["filled"]
         if not isinstance(squares, list) or len(set(map(str, squares))) < len(squares):
-            raise ValueError("domineering record: filled must be a list of different squares")
+            raise ValueError("domineering record: filled: expected a list of different squares")
         for square in squares:
             records.whole("domineering", "a square", square, 0, rows * cols - 1)
         mover = records.whole("domineering", "to_move", record["to_move"], 0, 1)

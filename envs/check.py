@@ -562,7 +562,7 @@ def main() -> None:
         print("error: python -O leaves the checks out; run it without", file=sys.stderr)
         raise SystemExit(2)
     if len(sys.argv) != 2:
-        print("error: want one argument, a game: python -m envs.check foq", file=sys.stderr)
+        print("error: expected one argument, a game: python -m envs.check foq", file=sys.stderr)
         raise SystemExit(2)
     try:
         game = envs.make(sys.argv[1])

@@ -164,7 +164,7 @@ class Rules:
     def parse_action(self, text: str) -> int:
         names = [str(c + 1) for c in range(self.cols)]
         if text.strip() not in names:
-            raise ValueError(f"no column '{text}': want a number from 1 to {self.cols}")
+            raise ValueError(f"no column '{text}': expected a number from 1 to {self.cols}")
         return names.index(text.strip())
 
     def show(self, s: State) -> str:
@@ -230,7 +230,7 @@ class Rules:
     def _played(self, moves: Any) -> np.ndarray:
         """The board after these columns; ValueError if they cannot be played."""
         if not isinstance(moves, list) or not all(records.is_whole(c, 0, self.cols - 1) for c in moves):
-            raise ValueError(f"connect_four record: moves must be columns from 0 to {self.cols - 1}")
+            raise ValueError(f"connect_four record: moves: expected columns from 0 to {self.cols - 1}")
         board = np.zeros((self.rows, self.cols), int)
         for ply, c in enumerate(moves):
             if in_rows(board, self.connect).any():
@@ -294,9 +294,11 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
         ValueError: a board or a `connect` that is too small or too large.
     """
     if not (1 <= rows <= LARGEST and 1 <= cols <= LARGEST):
-        raise ValueError(f"connect_four: a board has 1 to {LARGEST} rows and columns, not {rows} x {cols}")
+        raise ValueError(f"connect_four: expected 1 to {LARGEST} rows and columns, got {rows} x {cols}")
     if not 2 <= connect <= max(rows, cols):
-        raise ValueError(f"connect_four: connect={connect} does not fit {rows} x {cols}; want 2 to {max(rows, cols)}")
+        raise ValueError(
+            f"connect_four: connect={connect} does not fit {rows} x {cols}; expected 2 to {max(rows, cols)}"
+        )
     rules = Rules(rows, cols, connect)
     return Game(
         name=f"connect_four:rows={rows},cols={cols},connect={connect}",

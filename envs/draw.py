@@ -164,13 +164,13 @@ def options() -> argparse.Namespace:
     parser.add_argument("--caption", action="store_true", help="the last move and who is to move below the board")
     given = parser.parse_args()
     if given.out.suffix not in KINDS:
-        parser.error(f"--out={given.out}: want a name that ends in {', '.join(KINDS)}")
+        parser.error(f"--out={given.out}: expected a name that ends in {', '.join(KINDS)}")
     if not 16 <= given.width <= 4096:
-        parser.error(f"--width must be from 16 to 4096 pixels, not {given.width}")
+        parser.error(f"--width: expected 16 to 4096 pixels, got {given.width}")
     if not 0.02 <= given.seconds <= 60:
-        parser.error(f"--seconds must be from 0.02 to 60, not {given.seconds}")
+        parser.error(f"--seconds: expected 0.02 to 60, got {given.seconds}")
     if given.random_plies < 0 or given.seed < 0:
-        parser.error("--random_plies and --seed must not be negative")
+        parser.error("--random_plies and --seed: expected 0 or more")
     return given
 
 

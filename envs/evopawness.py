@@ -375,7 +375,7 @@ def parse_action(text: str) -> int:
     """Inverse of `action_name`; ValueError if there is no such action."""
     name = text.replace(" ", "").lower()
     if name not in _codes():
-        raise ValueError(f"no action '{text}': want a*y,x or p*y,x*C with C of K R B Q or m*y,x*dy,dx or skip")
+        raise ValueError(f"no action '{text}': expected a*y,x or p*y,x*C with C of K R B Q or m*y,x*dy,dx or skip")
     return _codes()[name]
 
 
@@ -549,10 +549,10 @@ def from_record(record: dict[str, Any], max_plies: int | None = MAX_PLIES) -> St
     records.fields("evopawness", record, FIELDS)
     turn = _whole("turn", record["turn"], 1, LARGEST_CAP + 1)
     if _whole("to_move", record["to_move"], 0, 1) != turn % 2:
-        raise ValueError("evopawness record: to_move must be 1, Black, in odd turns and 0, White, in even ones")
+        raise ValueError("evopawness record: to_move: expected 1, Black, in odd turns and 0, White, in even ones")
     mana = [_whole("mana", m, 0, MAX_MANA) for m in _list(record["mana"], "mana")]
     if len(mana) != 2:
-        raise ValueError("evopawness record: mana must be two numbers, White's and Black's")
+        raise ValueError("evopawness record: mana: expected two numbers, White's and Black's")
     arrays = _pieces([_piece(p) for p in _list(record["pieces"], "pieces")])
     runes = _runes(record["runes"], arrays[0])
     cell, kind, hp, atk, steps = map(jnp.asarray, arrays)
@@ -571,9 +571,11 @@ def _piece(value: Any) -> tuple[int, tuple[int, ...]]:
     hp, steps = _whole("hp", value["hp"], 1, MAX_HP), _whole("step", value["step"], 1, MAX_STEP)
     atk, active = _whole("atk", value["atk"], 1, MAX_ATK), value["active"]
     if not isinstance(active, bool):
-        raise ValueError(f"evopawness record: active must be true or false, not {active!r}")
+        raise ValueError(f"evopawness record: active: expected true or false, got {active!r}")
     if value["type"] not in TYPES[SOLDIER:]:
-        raise ValueError(f"evopawness record: type must be one of {', '.join(TYPES[SOLDIER:])}, not {value['type']!r}")
+        raise ValueError(
+            f"evopawness record: type: expected one of {', '.join(TYPES[SOLDIER:])}, got {value['type']!r}"
+        )
     kind, cell = TYPES.index(value["type"], SOLDIER), y * SIDE + x
     if kind != SOLDIER and not active:
         raise ValueError(f"evopawness record: only soldiers can be inactive, not a {value['type']}")
@@ -620,7 +622,7 @@ def _runes(value: Any, occupied: np.ndarray) -> Array:
 
 def _list(value: Any, field: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"evopawness record: {field} must be a list")
+        raise ValueError(f"evopawness record: {field}: expected a list")
     return value
 
 
@@ -634,9 +636,9 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         ValueError: `max_plies` not from 1 to 30000, or `history` not from 1 to 16.
     """
     if not 1 <= max_plies <= LARGEST_CAP:
-        raise ValueError(f"evopawness: max_plies must be from 1 to {LARGEST_CAP}, not {max_plies}")
+        raise ValueError(f"evopawness: max_plies: expected 1 to {LARGEST_CAP}, got {max_plies}")
     if not 1 <= history <= 16:
-        raise ValueError(f"evopawness: history must be from 1 to 16, not {history}")
+        raise ValueError(f"evopawness: history: expected 1 to 16, got {history}")
     same = np.arange(SKIP + 1, dtype=np.int32)
     game = Game(
         name=f"evopawness:max_plies={max_plies},history={history}",

@@ -95,10 +95,10 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
         ValueError: sides not from 1 to 26, or starting squares off the board or not distinct.
     """
     if not (1 <= rows <= LARGEST and 1 <= cols <= LARGEST):
-        raise ValueError(f"foq: a board has 1 to {LARGEST} rows and columns, not {rows} x {cols}")
+        raise ValueError(f"foq: expected 1 to {LARGEST} rows and columns, got {rows} x {cols}")
     starts = [(int(r), int(c)) for r, c in (corners(rows, cols, 2) if starts is None else starts)]
     if any(not (0 <= r < rows and 0 <= c < cols) for r, c in starts) or len(set(starts)) < len(starts):
-        raise ValueError(f"foq: starting squares must be distinct and on the {rows} x {cols} board, not {starts}")
+        raise ValueError(f"foq: expected different starting squares on the {rows} x {cols} board, got {starts}")
     queens = np.array([r * cols + c for r, c in starts], np.int16)
     ripped = np.isin(np.arange(rows * cols), queens).reshape(rows, cols)
     return State(jnp.asarray(ripped), jnp.asarray(queens), jnp.int8(0), jnp.int8(-1))
@@ -247,7 +247,7 @@ def parse_square(text: str, rows: int, cols: int) -> int:
     names = {square_name(i, rows, cols): i for i in range(rows * cols)}
     if text.strip().lower() not in names:
         last = square_name(cols - 1, rows, cols)
-        raise ValueError(f"no square '{text}': want a column and a row, a1 to {last}")
+        raise ValueError(f"no square '{text}': expected a column and a row, a1 to {last}")
     return names[text.strip().lower()]
 
 
@@ -357,7 +357,7 @@ def read_record(
     rows, cols = (records.whole(variant, k, record[k], 1, LARGEST) for k in ("rows", "cols"))
     ripped, queens = (distinct(variant, k, record[k], rows * cols) for k in ("ripped", "queens"))
     if not right(len(queens)) or not set(queens) <= set(ripped):
-        raise ValueError(f"{variant} record: want {wanted}, and every queen on a ripped square")
+        raise ValueError(f"{variant} record: expected {wanted}, and every queen on a ripped square")
     players = max(len(queens), 2)  # a single queen has two players
     turn = records.whole(variant, "to_move", record["to_move"], 0, players - 1)
     forfeit = records.forfeit(variant, record, turn)
@@ -375,7 +375,7 @@ def refuse_idle_forfeit(s: State, variant: str = "foq") -> State:
 def distinct(variant: str, field: str, value: Any, size: int, what: str = "squares") -> list[int]:
     """Distinct whole numbers below `size`, else ValueError. Messages call them `what`."""
     if not isinstance(value, list):
-        raise ValueError(f"{variant} record: {field} must be a list of {what}")
+        raise ValueError(f"{variant} record: {field}: expected a list of {what}")
     numbers = [records.whole(variant, field, v, 0, size - 1) for v in value]
     if len(set(numbers)) < len(numbers):
         raise ValueError(f"{variant} record: {field} names one of the {what} twice")
@@ -394,7 +394,7 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         ValueError: unknown planes, or a board so small that the first player cannot move.
     """
     if min(rows, cols) < 2 or rows * cols < 8:
-        raise ValueError(f"foq: a board of {rows} x {cols} is too small to play on; want 2 x 4 squares or more")
+        raise ValueError(f"foq: a board of {rows} x {cols} is too small to play on; expected 2 x 4 squares or more")
     return build(
         f"foq:rows={rows},cols={cols}",
         planes,
@@ -437,9 +437,9 @@ def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, A
         s = from_record(record)
         if s.ripped.shape != (rows, cols):
             size = " x ".join(map(str, s.ripped.shape))
-            raise ValueError(f"{form} record: the board is {size}, not {rows} x {cols}")
+            raise ValueError(f"{form} record: expected a board of {rows} x {cols}, got {size}")
         if len(s.queens) != queens:
-            raise ValueError(f"{form} record: there are {len(s.queens)} queens, not {queens}")
+            raise ValueError(f"{form} record: expected {queens} queens, got {len(s.queens)}")
         return s
 
     game = Game(

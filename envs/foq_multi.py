@@ -47,10 +47,10 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
     """
     if starts is None:
         if not 2 <= players <= 4:
-            raise ValueError(f"foq_multi: from the corners 2 to 4 players start, not {players}")
+            raise ValueError(f"foq_multi: expected 2 to 4 players in the corners, got {players}")
         starts = foq.corners(rows, cols, players)
     if not 2 <= len(starts) <= foq.LARGEST:
-        raise ValueError(f"foq_multi: want 2 to {foq.LARGEST} starting squares, not {len(starts)}")
+        raise ValueError(f"foq_multi: expected 2 to {foq.LARGEST} starting squares, got {len(starts)}")
     return _settle(State(*foq.init(rows, cols, starts), jnp.zeros(len(starts), bool)), 0)
 
 

@@ -32,7 +32,7 @@ def init(rows: int = 8, cols: int = 8, starts: Sequence[tuple[int, int]] | None 
     """
     starts = foq.corners(rows, cols, 1) if starts is None else starts
     if len(starts) != 1:
-        raise ValueError(f"foq_single: want one starting square, not {len(starts)}")
+        raise ValueError(f"foq_single: expected one starting square, got {len(starts)}")
     return foq.init(rows, cols, starts)
 
 
@@ -75,7 +75,9 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         ValueError: unknown planes, or a board of one row or column, where there is nothing to decide.
     """
     if min(rows, cols) < 2:
-        raise ValueError(f"foq_single: a board of {rows} x {cols} is too small to play on; want 2 x 2 squares or more")
+        raise ValueError(
+            f"foq_single: a board of {rows} x {cols} is too small to play on; expected 2 x 2 squares or more"
+        )
     return foq.build(
         f"foq_single:rows={rows},cols={cols}",
         planes,

@@ -173,10 +173,10 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
 
     def from_record(record: dict[str, Any]) -> HistoryState:
         if not isinstance(record, dict):
-            raise ValueError("record: want an object with named fields")
+            raise ValueError("record: expected an object with named fields")
         past = record.get("past", [])
         if not isinstance(past, list) or len(past) > length - 1:
-            raise ValueError(f"past: want a list of at most {length - 1} positions, newest first")
+            raise ValueError(f"past: expected a list of at most {length - 1} positions, newest first")
         now = game.from_record({k: v for k, v in record.items() if k != "past"})
         earlier = [game.observation_state(game.from_record(p)) for p in past]
         frames = earlier + [earlier[-1] if earlier else game.observation_state(now)] * (length - 1 - len(earlier))

@@ -156,7 +156,7 @@ def init(size: int = 9, ko: str = "simple") -> State:
         ValueError: a size not from 5 to 19, or an unknown ko rule.
     """
     if not SMALLEST <= size <= LARGEST:
-        raise ValueError(f"go: a board has {SMALLEST} to {LARGEST} lines, not {size}")
+        raise ValueError(f"go: expected {SMALLEST} to {LARGEST} lines, got {size}")
     if ko not in ("simple", "psk"):
         raise ValueError(f"go: unknown ko rule '{ko}'; known: simple, psk")
     cap, none = 2 * size * size, size * size
@@ -437,7 +437,7 @@ def parse_point(text: str, size: int) -> int:
     names = [point_name(action, size).upper() for action in range(size * size + 1)]
     if word not in names:
         last = point_name(size - 1, size)
-        raise ValueError(f"no point '{text}': want A1 to {last} (letters without I) or pass")
+        raise ValueError(f"no point '{text}': expected A1 to {last} (letters without I) or pass")
     return names.index(word)
 
 
@@ -629,7 +629,7 @@ def from_record(record: dict[str, Any]) -> State:
     full = (*brief, "passes", "plies", "ko_point", *(("earlier",) if ko == "psk" else ()))
     records.fields("go", record, brief, full)
     if ko not in ("simple", "psk"):
-        raise ValueError(f"go record: ko must be 'simple' or 'psk', not {ko!r}")
+        raise ValueError(f"go record: ko: expected 'simple' or 'psk', got {ko!r}")
     size = records.whole("go", "size", record["size"], SMALLEST, LARGEST)
     board = records.cells("go", "board", record["board"], size * size)
     to_move = records.turn("go", record)
@@ -721,9 +721,9 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
     """
     init(size, ko)  # rejects other sizes and ko rules
     if not np.isfinite(komi):
-        raise ValueError(f"go: komi must be a finite number, not {komi}")
+        raise ValueError(f"go: komi: expected a finite number, got {komi}")
     if not 1 <= history <= LONGEST_HISTORY:
-        raise ValueError(f"go: history must be from 1 to {LONGEST_HISTORY} boards, not {history}")
+        raise ValueError(f"go: history: expected 1 to {LONGEST_HISTORY} boards, got {history}")
     komi = float(komi) + 0.0  # without the sign of -0.0
 
     def from_own_record(record: dict[str, Any]) -> State:

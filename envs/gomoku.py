@@ -135,7 +135,7 @@ class Rules:
     def parse_action(self, text: str) -> int:
         names = {self.action_name(a): a for a in range(self.size**2)}
         if text.strip().lower() not in names:
-            raise ValueError(f"no cell '{text}': want a column and a row, a1 to {self.action_name(self.size - 1)}")
+            raise ValueError(f"no cell '{text}': expected a column and a row, a1 to {self.action_name(self.size - 1)}")
         return names[text.strip().lower()]
 
     def show(self, s: State) -> str:

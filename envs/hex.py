@@ -172,7 +172,7 @@ class Rules:
         names = {self.action_name(a): a for a in range(self.cells + self.swap)}
         if text.strip().lower() not in names:
             last = self.action_name(self.cells - 1) + (" or swap" if self.swap else "")
-            raise ValueError(f"no cell '{text}': want a column and a row, a1 to {last}")
+            raise ValueError(f"no cell '{text}': expected a column and a row, a1 to {last}")
         return names[text.strip().lower()]
 
     def show(self, s: State) -> str:
@@ -227,7 +227,7 @@ class Rules:
         records.fields("hex", record, ("board", "to_move"), perhaps=("size", "swap", "plies", "forfeit"))
         for field, value in (("size", self.size), ("swap", self.swap)):
             if type(record.get(field, value)) is not type(value) or record.get(field, value) != value:
-                raise ValueError(f"hex record: {field} is {record[field]!r}, not {value!r}")
+                raise ValueError(f"hex record: expected {value!r} for {field}, got {record[field]!r}")
         cells, turn = records.cells("hex", "board", record["board"], self.cells), records.turn("hex", record)
         board = np.array(cells).reshape(self.size, self.size)
         plies = self._plies(board, turn)

@@ -202,7 +202,7 @@ def symmetries() -> tuple[Symmetry, ...]:
 
 def parse_action(text: str) -> int:
     if text.strip().lower() not in NAMES:
-        raise ValueError(f"no move '{text}': want a column and a row, a1 to h8, or pass")
+        raise ValueError(f"no move '{text}': expected a column and a row, a1 to h8, or pass")
     return NAMES.index(text.strip().lower())
 
 

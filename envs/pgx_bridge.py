@@ -147,19 +147,19 @@ def _scalable(svg: str) -> str:
 
 def _parse_action(text: str, num_actions: int) -> int:
     if not (text.isascii() and text.isdigit() and int(text) < num_actions):
-        raise ValueError(f"action '{text}': want a code from 0 to {num_actions - 1}")
+        raise ValueError(f"action '{text}': expected a code from 0 to {num_actions - 1}")
     return int(text)
 
 
 def _from_record(record: Any, name: str, like: Position) -> Position:
     """A position from the output of `to_record`. Only the form is checked; pgx cannot detect impossible positions."""
     if not isinstance(record, dict) or record.get("pgx") != name or not isinstance(record.get("leaves"), list):
-        raise ValueError(f"record: want an object with pgx = '{name}' and leaves, a list of arrays")
+        raise ValueError(f"record: expected an object with pgx = '{name}' and leaves, a list of arrays")
     if len(record["leaves"]) != len(like.leaves):
-        raise ValueError(f"leaves: want {len(like.leaves)} arrays, not {len(record['leaves'])}")
+        raise ValueError(f"leaves: expected {len(like.leaves)} arrays, got {len(record['leaves'])}")
     forfeit, leaves = record.get("forfeit", -1), []
     if not records.is_whole(forfeit, -1, 1):
-        raise ValueError(f"forfeit: want -1, 0 or 1, not {forfeit}")
+        raise ValueError(f"forfeit: expected -1, 0 or 1, got {forfeit}")
     for i, (given, want) in enumerate(zip(record["leaves"], like.leaves, strict=True)):
         try:
             exact = np.asarray(given)
@@ -167,9 +167,9 @@ def _from_record(record: Any, name: str, like: Position) -> Position:
                 raise ValueError
             leaf = exact.astype(want.dtype)
         except (ValueError, TypeError, OverflowError):
-            raise ValueError(f"leaves[{i}]: want an array of {want.dtype}") from None
+            raise ValueError(f"leaves[{i}]: expected an array of {want.dtype}") from None
         if leaf.shape != want.shape or not np.array_equal(leaf, exact):
-            raise ValueError(f"leaves[{i}]: want {want.dtype} values of shape {list(want.shape)}")
+            raise ValueError(f"leaves[{i}]: expected {want.dtype} values of shape {list(want.shape)}")
         leaves.append(jnp.asarray(leaf))
     return Position(tuple(leaves), jnp.int8(forfeit))
 

@@ -28,7 +28,7 @@ def fields(
         listed = lambda names: " and ".join(", ".join(names).rsplit(", ", 1))
         more = f", and perhaps {listed(perhaps)}" if perhaps else ""
         wanted = " or ".join(listed(form) for form in forms)
-        raise ValueError(f"{game} record: the fields of a {what} are {wanted}{more}, not {list(value)}")
+        raise ValueError(f"{game} record: expected a {what} with the fields {wanted}{more}, got {list(value)}")
 
 
 def is_whole(value: Any, low: int, high: int) -> bool:
@@ -39,14 +39,14 @@ def is_whole(value: Any, low: int, high: int) -> bool:
 def whole(game: str, field: str, value: Any, low: int, high: int) -> int:
     """The value, an integer from `low` to `high`; ValueError for any other."""
     if not is_whole(value, low, high):
-        raise ValueError(f"{game} record: {field} must be a whole number from {low} to {high}, not {value!r}")
+        raise ValueError(f"{game} record: {field}: expected a whole number from {low} to {high}, got {value!r}")
     return value
 
 
 def cells(game: str, field: str, value: Any, count: int, what: str = "cells") -> list[int]:
     """The value, a list of `count` cells, each 1, -1 or 0, else ValueError. Messages call them `what`."""
     if not isinstance(value, list) or len(value) != count or not all(is_whole(cell, -1, 1) for cell in value):
-        raise ValueError(f"{game} record: {field} must be {count} {what}, each 1, -1 or 0")
+        raise ValueError(f"{game} record: {field}: expected {count} {what}, each 1, -1 or 0")
     return value
 
 
@@ -54,7 +54,7 @@ def turn(game: str, record: dict[str, Any]) -> int:
     """`to_move`: 1 for the first player, -1 for the second; ValueError for any other value."""
     value = record["to_move"]
     if not is_whole(value, -1, 1) or value == 0:
-        raise ValueError(f"{game} record: to_move must be 1 or -1, not {value!r}")
+        raise ValueError(f"{game} record: to_move: expected 1 or -1, got {value!r}")
     return value
 
 

@@ -84,7 +84,7 @@ def player_of(game: Game, value: Any) -> int:
         ValueError: there is no such player. 1.0 and true are rejected, although Python equates them with 1.
     """
     if type(value) is not int or value not in range(game.num_players):
-        raise ValueError(f"resigned: want the number of a player, 0 to {game.num_players - 1}")
+        raise ValueError(f"resigned: expected the number of a player, 0 to {game.num_players - 1}")
     return value
 
 
@@ -161,18 +161,18 @@ def read(game: Game, text: str) -> Saved:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"this is no JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ValueError("want a JSON object: a game or the record of a position")
+        raise ValueError("expected a JSON object: a game or the record of a position")
     if not value.keys() & {"format", "game", "actions", "start"}:
         return Saved(position(game, value), [], None)
     if value.keys() - FIELDS:
-        raise ValueError(f"the fields of a game are {', '.join(sorted(FIELDS))}, not {', '.join(value)}")
+        raise ValueError(f"expected a game with the fields {', '.join(sorted(FIELDS))}, got {', '.join(value)}")
     if value.get("format", FORMAT) != FORMAT:
-        raise ValueError(f"format: want '{FORMAT}', not {value['format']!r}")
+        raise ValueError(f"format: expected '{FORMAT}', got {value['format']!r}")
     if value.get("game", game.name) != game.name:
         raise ValueError(f"this is a game of {value['game']}, not of {game.name}")
     actions: Any = value.get("actions", [])
     if not isinstance(actions, list) or not all(isinstance(name, str) for name in actions):
-        raise ValueError("actions: want a list of names")
+        raise ValueError("actions: expected a list of names")
     if len(actions) > game.max_plies:
         raise ValueError(f"actions: {len(actions)} are more than a game of {game.name} can have, {game.max_plies}")
     resigned = player_of(game, value["resigned"]) if value.get("resigned") is not None else None

@@ -73,7 +73,7 @@ class Rules:
     def parse_action(self, text: str) -> int:
         number = text.strip().removeprefix("+")
         if number not in [str(i + 1) for i in range(self.largest)]:
-            raise ValueError(f"no addition '{text}': want a number from 1 to {self.largest}")
+            raise ValueError(f"no addition '{text}': expected a number from 1 to {self.largest}")
         return int(number) - 1
 
     def show(self, s: State) -> str:

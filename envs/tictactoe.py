@@ -107,7 +107,7 @@ def symmetries() -> tuple[Symmetry, ...]:
 
 def parse_action(text: str) -> int:
     if text.strip().lower() not in NAMES:
-        raise ValueError(f"no cell '{text}': want a column and a row, a1 to c3")
+        raise ValueError(f"no cell '{text}': expected a column and a row, a1 to c3")
     return NAMES.index(text.strip().lower())
 
 

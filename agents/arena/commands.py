@@ -91,7 +91,7 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     a, b = (contestant(spec, game, command.num_simulations, command.seed) for spec in specs)
     sprt = None if is_gate else command.sprt
     if sprt and sprt[0] >= sprt[1]:
-        raise ValueError(f"--sprt: want the smaller difference first, not {sprt[0]} {sprt[1]}")
+        raise ValueError(f"--sprt: expected the smaller difference first, got {sprt[0]} {sprt[1]}")
     if game.num_players != 2 and sprt:
         raise ValueError(f"--sprt is for two players; {game.name} has {game.num_players}")
     stop = (lambda pairs: elo.decided(pairs, *sprt) is not None) if sprt else None

@@ -140,9 +140,9 @@ def check_match(game: Game, games: int, opening_plies: int | None, option: str =
     n = game.num_players
     if games < n or games % n:
         often = "an even number" if n == 2 else f"a multiple of {n}"
-        raise ValueError(f"{option} must be {often}, since every opening is played from all seats, not {games}")
+        raise ValueError(f"{option}: expected {often}, since every opening is played from all seats, got {games}")
     if opening_plies is not None and opening_plies < 0:
-        raise ValueError(f"--opening_plies must not be negative, not {opening_plies}")
+        raise ValueError(f"--opening_plies: expected 0 or more, got {opening_plies}")
 
 
 def play_games(

@@ -65,13 +65,13 @@ def read(path: Path, game: Game) -> Solved:
                 continue
             answer = next((record[name] for name in ANSWERS if name in record), None)
             if answer is None:
-                raise ValueError(f"want a list of moves in one of {', '.join(ANSWERS)}")
+                raise ValueError(f"expected a list of moves in one of {', '.join(ANSWERS)}")
             if not isinstance(answer, list):
-                raise ValueError(f"moves are a list of numbers, not {str(answer)[:40]}")
+                raise ValueError(f"expected a list of numbers, got {str(answer)[:40]}")
             if not answer:
                 continue
             if not all(type(action) is int and 0 <= action < game.num_actions for action in answer):
-                raise ValueError(f"moves are numbers from 0 to {game.num_actions - 1}, not {answer}")
+                raise ValueError(f"expected numbers from 0 to {game.num_actions - 1}, got {answer}")
             states.append(game.from_record({k: v for k, v in record.items() if k not in BESIDE}))
             right.append(np.isin(np.arange(game.num_actions), answer))
             phases.append(phase(record))

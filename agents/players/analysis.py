@@ -135,7 +135,7 @@ def analyse(
     if seconds is None and simulations is None:
         raise ValueError("analyse: give seconds, simulations or both")
     if min(x for x in (seconds, simulations) if x is not None) <= 0:
-        raise ValueError("analyse: seconds and simulations must be more than 0")
+        raise ValueError("analyse: expected more than 0 seconds and simulations")
     begun, done, taken = 0.0, 0, 0.0
     countable = jnp.iinfo(tree.edge_visits.dtype).max  # visits to finished positions add no nodes
     full = lambda: int(tree.size.max()) + analyst.step > analyst.max_nodes

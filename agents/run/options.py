@@ -99,7 +99,7 @@ class _FirstLook(argparse.ArgumentParser):
 
 def _number(text: str | None) -> int | None:
     if text is not None and not re.fullmatch(r"-?[0-9]{1,30}", text):
-        raise ValueError(f"--num_processes and --process_id must be whole numbers, not {text}")
+        raise ValueError(f"--num_processes and --process_id: expected whole numbers, got {text}")
     return None if text is None else int(text)
 
 

@@ -48,7 +48,7 @@ def make_mesh(num_envs: int, batch_size: int, wanted: int | None = None, *, ever
     fits = [n * len(there) for n in each if num_envs % (n * len(there)) == 0 and batch_size % (n * len(there)) == 0]
     if not fits or (wanted is not None and wanted not in fits):
         raise ValueError(
-            f"--devices={wanted}: must be from {len(there)} to the {len(there) * each[-1]} found here"
+            f"--devices={wanted}: expected {len(there)} to the {len(there) * each[-1]} found here"
             + (", as many of every process" if len(there) > 1 else "")
             + f", and divide --num_envs={num_envs} and --batch_size={batch_size}; possible: "
             + (", ".join(map(str, fits)) or "none")

@@ -47,10 +47,10 @@ def connect(coordinator: str, num_processes: int | None, process_id: int | None)
             raise ValueError("--coordinator=auto: the cluster says --num_processes and --process_id; leave them out")
     elif not re.fullmatch(r".+:\d+", coordinator) or num_processes is None or process_id is None:
         raise ValueError(
-            f"--coordinator={coordinator}: want {CLUSTER}, or HOST:PORT with --num_processes and --process_id"
+            f"--coordinator={coordinator}: expected {CLUSTER}, or HOST:PORT with --num_processes and --process_id"
         )
     elif not 0 <= process_id < num_processes:
-        raise ValueError(f"--process_id={process_id}: must be from 0 to {num_processes - 1}")
+        raise ValueError(f"--process_id={process_id}: expected 0 to {num_processes - 1}")
     else:
         given = {"coordinator_address": coordinator, "num_processes": num_processes, "process_id": process_id}
         given["cluster_detection_method"] = "deactivate"

@@ -54,10 +54,10 @@ class Options(config.Options):
         super().__post_init__()
         if self.ui == "web" and self.num_simulations > MOST_SIMULATIONS:
             raise ValueError(
-                f"--num_simulations must be at most {MOST_SIMULATIONS} on the page, not {self.num_simulations}"
+                f"--num_simulations: expected at most {MOST_SIMULATIONS} on the page, got {self.num_simulations}"
             )
         if self.ui == "web" and self.opponent and (parse(self.opponent).number or 0) > MOST_SIMULATIONS:
-            raise ValueError(f"--opponent={self.opponent}: on the page want at most {MOST_SIMULATIONS} simulations")
+            raise ValueError(f"--opponent={self.opponent}: expected at most {MOST_SIMULATIONS} simulations on the page")
         if self.trees > 1 and self.ui == "web":
             raise ValueError("--trees is for --ui=text and --ui=gtp: the page searches many positions at once instead")
         if not self.host:

@@ -37,7 +37,7 @@ class TerminalGame:
         self.spec = parse(settings.opponent(options, game))
         self.name = self.spec.short_name
         if not 0 <= options.seat <= game.num_players:
-            raise ValueError(f"--seat must be from 1 to {game.num_players}, or 0 to look on, not {options.seat}")
+            raise ValueError(f"--seat: expected 1 to {game.num_players}, or 0 to look on, got {options.seat}")
         self.mover: Mover | None = None
         if self.spec.kind != PERSON:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
@@ -209,7 +209,7 @@ def load(session: TerminalGame, arguments: list[str]) -> None:
 
 def _file(arguments: list[str]) -> Path:
     if len(arguments) != 1:
-        raise ValueError("want the name of one file")
+        raise ValueError("expected the name of one file")
     return Path(arguments[0]).expanduser()
 
 

@@ -91,7 +91,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
     if game.num_players != 2:
         raise ValueError(f"proofs are for games of two players; {game.name} has {game.num_players}")
     if max_positions < 2 * LANES:
-        raise ValueError(f"proofs need room for at least {2 * LANES} positions, not {max_positions}")
+        raise ValueError(f"proofs need room for at least {2 * LANES} positions, got {max_positions}")
     look = functools.partial(_look, game, evaluate)
 
     def begin(question, weights, state):

@@ -281,8 +281,8 @@ def with_runes(*runes):
 ROOK = piece(1, "rook", 4, 4, 9, 5, 1)
 KINGLESS = [p for p in START["pieces"] if p != KINGS[0]]
 REFUSED = {
-    "field missing": ({k: v for k, v in START.items() if k != "mana"}, "fields of a record"),
-    "unknown field": (START | {"cap": 250}, "fields of a record"),
+    "field missing": ({k: v for k, v in START.items() if k != "mana"}, "a record with the fields"),
+    "unknown field": (START | {"cap": 250}, "a record with the fields"),
     "turn of zero": (changed("turn", to=0), "turn"),
     "turn in text": (changed("turn", to="1"), "turn"),
     "wrong side to move": (changed("to_move", to=0), "odd turns"),
@@ -290,7 +290,7 @@ REFUSED = {
     "three stocks": (changed("mana", to=[5, 5, 5]), "two numbers"),
     "pieces no list": (changed("pieces", to={}), "list"),
     "piece no object": (changed("pieces", 0, to="K"), "piece"),
-    "piece field missing": (changed("pieces", 0, to={"player": 0}), "fields of a piece"),
+    "piece field missing": (changed("pieces", 0, to={"player": 0}), "a piece with the fields"),
     "third player": (changed("pieces", 0, "player", to=2), "player"),
     "off the board": (changed("pieces", 0, "x", to=9), "x"),
     "dead piece": (changed("pieces", 0, "hp", to=0), "hp"),

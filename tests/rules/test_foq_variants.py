@@ -249,7 +249,7 @@ REFUSED = {
     "mover is out": (MULTI | {"to_move": 1}, "dropped out"),
     "all are out": (MULTI | {"dropped": [0, 1, 2]}, "dropped out"),
     "out twice": (MULTI | {"dropped": [1, 1]}, "twice"),
-    "unknown player is out": (MULTI | {"dropped": [3]}, "dropped must be"),
+    "unknown player is out": (MULTI | {"dropped": [3]}, "dropped: expected"),
     "out as text": (MULTI | {"dropped": "1"}, "list of players"),
     "forfeit of the other": (MULTI | {"forfeit": 0}, "forfeited"),
     "forfeit of a stuck player": (MULTI | {"to_move": 1, "dropped": [], "forfeit": 1}, "nobody can have forfeited"),
@@ -265,10 +265,10 @@ def test_impossible_positions_are_refused_with_the_reason(record, reason):
 
 
 def test_a_game_refuses_positions_of_another_one():
-    with pytest.raises(ValueError, match="3 x 3, not 8 x 8"):
+    with pytest.raises(ValueError, match="8 x 8, got 3 x 3"):
         envs.make("foq_single").from_record(SINGLE)
     three = envs.make("foq_multi")
-    with pytest.raises(ValueError, match="3 queens, not 4"):
+    with pytest.raises(ValueError, match="4 queens, got 3"):
         envs.make("foq_multi:players=4").from_record(three.to_record(three.init()))
 
 
@@ -291,7 +291,7 @@ BAD_SPECS = {
     "unknown planes": ("foq_multi:planes=deep", "foq_multi: unknown planes 'deep'"),
     "one player": ("foq_multi:players=1", "2 to 4 players"),
     "five players": ("foq_multi:players=5", "2 to 4 players"),
-    "corners coincide": ("foq_multi:rows=1", "distinct"),
+    "corners coincide": ("foq_multi:rows=1", "different"),
     "negative": ("foq_multi:rows=-4", "-4 x 9"),
     "nobody can move": ("foq_multi:rows=9,players=4", "over before the first move"),
 }

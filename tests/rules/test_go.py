@@ -192,9 +192,9 @@ def test_planes_of_a_game():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ("size=30", "5 to 19 lines, not 30"),
-        ("size=4", "5 to 19 lines, not 4"),
-        ("size=-9", "not -9"),
+        ("size=30", "5 to 19 lines, got 30"),
+        ("size=4", "5 to 19 lines, got 4"),
+        ("size=-9", "got -9"),
         ("ko=situational", "known: simple, psk"),
         ("komi=nan", "finite"),
         ("komi=-inf", "finite"),
@@ -233,7 +233,7 @@ REFUSED = {
     "plies alone": (START | {"plies": 0}, "fields"),
     "unknown field": (NEW | {"winner": 1}, "fields"),
     "memory with the simple rule": (NEW | {"earlier": []}, "fields"),
-    "ko rule": (NEW | {"ko": "none"}, "ko must be"),
+    "ko rule": (NEW | {"ko": "none"}, "ko: expected"),
     "size": (NEW | {"size": 4}, "size"),
     "another size": (NEW | {"size": 6, "board": [0] * 36}, "size is 6, but 5"),
     "another komi": (NEW | {"komi": 0.5}, "komi is 0.5, but 7.5"),

@@ -79,8 +79,8 @@ WON = {"board": [1, -1, 0, 1, -1, 0, 1, 0, 0], "to_move": -1}
 REFUSED = {
     "no board": ({"to_move": 1}, "fields"),
     "unknown field": (START | {"moves": []}, "fields"),
-    "another size": (START | {"size": 4}, "size is 4, not 3"),
-    "another option": (START | {"swap": False}, "swap is False, not True"),
+    "another size": (START | {"size": 4}, "expected 3 for size, got 4"),
+    "another option": (START | {"swap": False}, "expected True for swap, got False"),
     "eight cells": (START | {"board": [0] * 8}, "9 cells"),
     "strange stone": (START | {"board": [0] * 8 + [2]}, "9 cells"),
     "nobody to move": (START | {"to_move": 0}, "to_move"),

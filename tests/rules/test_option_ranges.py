@@ -13,24 +13,24 @@ import envs
 
 OUTSIDE = {  # for each option its range while the others stay as they are, and what a refusal says; words have no range
     "connect_four": {
-        "rows": (1, 26, "rows .*not {} x 7"),
-        "cols": (1, 26, "columns, not 6 x {}"),
+        "rows": (1, 26, "rows .*got {} x 7"),
+        "cols": (1, 26, "columns, got 6 x {}"),
         "connect": (2, 7, "connect={} "),
     },
-    "evopawness": {"max_plies": (1, 30_000, "max_plies .*not {}$"), "history": (1, 16, "history .*not {}$")},
+    "evopawness": {"max_plies": (1, 30_000, "max_plies: .*got {}$"), "history": (1, 16, "history: .*got {}$")},
     "foq": {"rows": (2, 26, "{} x 9"), "cols": (2, 26, "8 x {}"), "planes": "planes '{}'"},
     "foq_multi": {
         "rows": (2, 26, "{} x 9"),
         "cols": (2, 26, "8 x {}"),
-        "players": (2, 4, "players .*not {}$"),
+        "players": (2, 4, "players .*got {}$"),
         "planes": "planes '{}'",
     },
     "foq_single": {"rows": (2, 26, "{} x 8"), "cols": (2, 26, "8 x {}"), "planes": "planes '{}'"},
     "go": {
-        "size": (5, 19, "lines, not {}$"),
+        "size": (5, 19, "lines, got {}$"),
         "komi": "option 'komi' .*'{}'",
         "ko": "ko rule '{}'",
-        "history": (1, 100, "history .*not {}$"),
+        "history": (1, 100, "history: .*got {}$"),
     },
     "gomoku": {"size": (5, 26, "size={} "), "exact": "option 'exact' .*'{}'"},
     "hex": {"size": (2, 26, "size={} "), "swap": "option 'swap' .*'{}'"},

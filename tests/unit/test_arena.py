@@ -62,7 +62,7 @@ def test_a_match_of_three():
     assert even.elo == pytest.approx(0, abs=0.01)
     assert even.score == pytest.approx(1 / 3)
     assert even.score_interval[0] < 1 / 3 < even.score_interval[1]
-    with pytest.raises(ValueError, match="--games must be a multiple of 3, since every opening is played from all"):
+    with pytest.raises(ValueError, match="--games: expected a multiple of 3, since every opening is played from all"):
         match.play_games(game, same, same, games=100, opening_plies=0, seed=0)
 
 

@@ -113,13 +113,13 @@ def test_the_same_seed_draws_the_same_game(call, tmp_path):
     ("arguments", "words"),
     [
         (["tictactoe"], "--out"),
-        (["tictactoe", "--out=a.jpg"], "want a name that ends in .svg, .png, .gif"),
+        (["tictactoe", "--out=a.jpg"], "expected a name that ends in .svg, .png, .gif"),
         (["chess", "--out=a.svg"], "unknown game 'chess'"),
         (["tictactoe", "--out=a.svg", "--moves=b2 b2"], "move 2: 'b2' is not legal here; legal: a3, b3, c3"),
         (["tictactoe", "--out=a.svg", "--moves=z9"], "move 1:"),
         (["tictactoe", "--out=a.svg", "--record=none.json"], "No such file"),
-        (["tictactoe", "--out=a.png", "--width=0"], "--width must be from 16"),
-        (["tictactoe", "--out=a.gif", "--seconds=nan"], "--seconds must be from"),
+        (["tictactoe", "--out=a.png", "--width=0"], "--width: expected 16"),
+        (["tictactoe", "--out=a.gif", "--seconds=nan"], "--seconds: expected 0.02"),
         (["tictactoe", "--out=a.svg", "--colour=red"], "--colour=red"),
     ],
 )
@@ -141,16 +141,16 @@ def test_bad_input_is_one_line(arguments, words, tmp_path, monkeypatch, capsys):
     [
         ("{", "this is no JSON"),
         ("[" * 100_000, "this is no JSON"),
-        ("[]", "want a JSON object"),
+        ("[]", "expected a JSON object"),
         ('{"game": "foq"}', "a game of foq, not of tictactoe"),
-        ('{"actions": "b2", "game": "tictactoe"}', "want a list of names"),
+        ('{"actions": "b2", "game": "tictactoe"}', "expected a list of names"),
         (
             '{"game": "tictactoe", "actions": ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3", "c3"]}',
             "more than a",
         ),
-        ('{"game": "tictactoe", "start": {}, "mood": 1}', "the fields of a game are actions, format, game"),
+        ('{"game": "tictactoe", "start": {}, "mood": 1}', "a game with the fields actions, format, game"),
         ('{"game": "tictactoe", "start": {"board": 3}}', "tictactoe record"),
-        ('{"format": "chess"}', "format: want 'ripzero game 1', not 'chess'"),
+        ('{"format": "chess"}', "format: expected 'ripzero game 1', got 'chess'"),
         ('{"board": 3}', "tictactoe record"),
     ],
 )

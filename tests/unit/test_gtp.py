@@ -13,7 +13,7 @@ from agents.serve.gtp.engine import Clock, Engine
 from agents.serve.gtp.protocol import ANALYSES, COMMANDS, respond
 from agents.serve.options import Options
 
-NEXT_MOVE = "known for the next move alone: want the colour to move and a depth of 1"
+NEXT_MOVE = "known for the next move alone: expected the colour to move and a depth of 1"
 
 
 @pytest.fixture(scope="module")
@@ -353,7 +353,7 @@ def test_only_go_and_players_that_search():
         Engine(Options(ui="gtp"), envs.make("tictactoe"))
     with pytest.raises(ValueError, match="expected a network that searches, or uct:N"):
         Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))
-    with pytest.raises(ValueError, match="--resign must be from 0 to 1, not 5"):
+    with pytest.raises(ValueError, match="--resign: expected 0 to 1, got 5"):
         Options(ui="gtp", resign=5)
 
 

@@ -187,8 +187,8 @@ def test_a_file_cannot_choose_code_to_run(folders, tmp_path, monkeypatch):
     [
         ({"channels": True}, "--channels cannot be 'True'"),
         ({"channels": 8.0}, "--channels cannot be '8.0'"),
-        ({"channels": 10**30}, "--channels must be from 1 to"),
-        ({"c_puct": float("nan")}, "--c_puct must be more than 0"),
+        ({"channels": 10**30}, "--channels: expected 1 to"),
+        ({"c_puct": float("nan")}, "--c_puct: expected more than 0"),
         ({"search": "alphabeta"}, "--search cannot be 'alphabeta'"),
         ({"env": ["foq"]}, "--env cannot be"),
     ],

@@ -84,9 +84,9 @@ BAD = {
     "unknown game option": ("train.py", ["--env=foq:size=3"], "known options: rows"),
     "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
-    "no games": ("train.py", ["--num_envs=0"], "--num_envs must be from 1"),
+    "no games": ("train.py", ["--num_envs=0"], "--num_envs: expected 1"),
     "weights of nothing": ("train.py", ["--init_from=nowhere"], "nowhere does not exist"),
-    "no such devices": ("train.py", ["--devices=99"], "--devices=99: must be from 1"),
+    "no such devices": ("train.py", ["--devices=99"], "--devices=99: expected 1"),
     "no number": ("train.py", ["--num_envs=many"], "num_envs"),
     "no choice": ("train.py", ["--search=alphabeta"], "gumbel"),
     "nothing to resume": ("train.py", ["--resume=nowhere"], "nowhere does not exist"),
@@ -95,7 +95,11 @@ BAD = {
     "odd number of games": ("evaluate.py", ["match", "random", "random", "--games=3"], "even number"),
     "no runs": ("evaluate.py", [], "train one first"),
     "unknown command": ("evaluate.py", ["mach", "a", "b"], "match"),
-    "rating of three": ("train.py", ["--env=foq_multi", "--rating_games=64"], "--rating_games must be a multiple of 3"),
+    "rating of three": (
+        "train.py",
+        ["--env=foq_multi", "--rating_games=64"],
+        "--rating_games: expected a multiple of 3",
+    ),
     "proof for three": ("evaluate.py", ["prove", "foq_multi"], "proofs are for games of two players"),
     "illegal move": ("evaluate.py", ["prove", "tictactoe", "--moves=b2 b2"], "move 2: 'b2' is not legal here"),
     "minimax for three": (
@@ -103,7 +107,7 @@ BAD = {
         ["match", "minimax:2", "random", "--env=foq_multi"],
         "minimax:2 is for two players; foq_multi:",
     ),
-    "no network in a ladder": ("evaluate.py", ["ladder", "nowhere", "--networks=0"], "--networks must be from 1 to"),
+    "no network in a ladder": ("evaluate.py", ["ladder", "nowhere", "--networks=0"], "--networks: expected 1 to"),
     "a plot of no format": ("evaluate.py", ["ladder", "nowhere", "--plot=x.xyz"], "ends in .png or .svg, got x.xyz"),
     "a plot nowhere": ("evaluate.py", ["ladder", "nowhere", "--plot=no/x.svg"], "there is no folder no"),
     "an unset variable": ("train.py", ["--resume="], "expected a value after --resume=, got nothing"),
@@ -111,7 +115,7 @@ BAD = {
     "every address": ("play.py", ["--host="], "expected a value after --host=, got nothing"),
     "markup in a folder": ("evaluate.py", ["match", "o[/b]", "random"], "unknown player 'o[/b]'"),
     "a word without its value": ("train.py", ["--init_from", "--seed=1"], "--init_from"),
-    "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions must be from 512"),
+    "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions: expected 512"),
 }
 
 
@@ -172,12 +176,12 @@ def test_baselines_that_the_game_has():
 
 
 APART = {
-    "half of it": (["--coordinator=127.0.0.1:1"], "want auto, or HOST:PORT with --num_processes and --process_id"),
-    "no port": (["--coordinator=there", "--num_processes=2", "--process_id=0"], "want auto, or HOST:PORT"),
-    "one too many": (["--coordinator=a:1", "--num_processes=2", "--process_id=2"], "must be from 0 to 1"),
+    "half of it": (["--coordinator=127.0.0.1:1"], "expected auto, or HOST:PORT with --num_processes and --process_id"),
+    "no port": (["--coordinator=there", "--num_processes=2", "--process_id=0"], "expected auto, or HOST:PORT"),
+    "one too many": (["--coordinator=a:1", "--num_processes=2", "--process_id=2"], "expected 0 to 1"),
     "no coordinator": (["--num_processes=2", "--process_id=1"], "need --coordinator=HOST:PORT"),
     "both ways": (["--coordinator=auto", "--num_processes=2"], "leave them out"),
-    "no number": (["--coordinator=a:1", "--num_processes=two"], "must be whole numbers, not two"),
+    "no number": (["--coordinator=a:1", "--num_processes=two"], "expected whole numbers, got two"),
 }
 
 

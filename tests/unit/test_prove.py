@@ -80,7 +80,7 @@ def test_what_is_not_proved_is_left_to_the_other():
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        ("prove:100,random", "proofs need room for at least 512 positions, not 100"),
+        ("prove:100,random", "proofs need room for at least 512 positions, got 100"),
         ("prove:1000", "player 'prove:1000': expected positions and a player, as in prove:100000,uct:100"),
         ("prove:many,random", "player 'prove:many,random': expected a whole number from 1"),
         ("prove:1000,nobody", "unknown player 'nobody'"),

@@ -153,7 +153,7 @@ def test_as_many_checkpoints_are_kept_as_asked(parts, tmp_path):
         run = start()._replace(iteration=jnp.int32(i))
         save(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
     assert {p.name for p in (tmp_path / "resume").iterdir()} == {"20", "100", "101"}
-    with pytest.raises(ValueError, match="--keep_checkpoints must be from 1 to"):
+    with pytest.raises(ValueError, match="--keep_checkpoints: expected 1 to"):
         dataclasses.replace(SMALL, keep_checkpoints=0)
 
 

@@ -47,9 +47,9 @@ def test_what_is_wrong_is_said_and_asked_again(sit):
     printed = sit(
         "--env=tictactoe --opponent=person", "z9", "b2", "b2", "save", 'load "', "undo now", "load /none", "b1"
     )
-    assert "no cell 'z9': want a column and a row, a1 to c3; legal: a3, b3, c3, a2, b2, c2, a1, b1, c1;" in printed
+    assert "no cell 'z9': expected a column and a row, a1 to c3; legal: a3, b3, c3, a2, b2, c2, a1, b1, c1;" in printed
     assert "'b2' is not legal here; legal: a3, b3, c3, a2, c2, a1, b1, c1" in printed
-    assert "want the name of one file" in printed
+    assert "expected the name of one file" in printed
     assert "No closing quotation" in printed
     assert "undo takes nothing else" in printed
     assert "/none: No such file or directory" in printed
@@ -186,9 +186,9 @@ def test_a_player_may_resign(sit, tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"resigned": 1.0}, "resigned: want the number of a player, 0 to 1;"),
-        ({"resigned": True}, "resigned: want the number of a player, 0 to 1;"),
-        ({"resigned": 2}, "resigned: want the number of a player, 0 to 1;"),
+        ({"resigned": 1.0}, "resigned: expected the number of a player, 0 to 1;"),
+        ({"resigned": True}, "resigned: expected the number of a player, 0 to 1;"),
+        ({"resigned": 2}, "resigned: expected the number of a player, 0 to 1;"),
         ({"resigned": 1, "actions": ["b2", "a2", "a1", "b1", "c3"]}, "resigned: the game was over before;"),
         ({"actions": ["\ud800"]}, r"half a character, \ud800, stands alone"),
     ],
@@ -276,9 +276,9 @@ def test_a_terminal_gets_colours():
         ("--env=tictactoe --opponent=prove:1000,models/foq", "got one for foq"),
         ("--env=tictactoe --opponent=prove:many,random", "as in prove:100000,uct:100"),
         ("--ui=gtp --env=go:size=5 --opponent=prove:1000,models/go_5x5", "expected a network that searches, or uct:N"),
-        ("--env=tictactoe --seat=3", "--seat must be from 1 to 2"),
-        ("--num_simulations=0", "--num_simulations must be from 1"),
-        ("--trees=0", "--trees must be from 1 to 256"),
+        ("--env=tictactoe --seat=3", "--seat: expected 1 to 2"),
+        ("--num_simulations=0", "--num_simulations: expected 1"),
+        ("--trees=0", "--trees: expected 1 to 256"),
         ("--ui=web --trees=2", "--trees is for --ui=text and --ui=gtp"),
         ("--ui=voice", "--ui"),
     ],

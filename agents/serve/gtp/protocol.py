@@ -343,7 +343,9 @@ def _wish(engine: Engine, arguments: list[str]) -> Wish:
         elif option in ("avoid", "allow"):
             _wants(words[:3], 3)
             if (_colour(words[0]), _whole(words[2])) != (player, 1):
-                raise Refusal(f"{option} is known for the next move alone: want the colour to move and a depth of 1")
+                raise Refusal(
+                    f"{option} is known for the next move alone: expected the colour to move and a depth of 1"
+                )
             named = {_vertex(engine, word) for word in words[1].split(",")}
             among, rest = among - named if option == "avoid" else among & named, words[3:]
         else:

@@ -76,7 +76,7 @@ async def body(request: Request) -> dict[str, Any]:
         Refused: the body is too long, malformed or not an object.
     """
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise Refused(415, "want a body of type application/json")
+        raise Refused(415, "expected a body of type application/json")
     read = b""
     async for chunk in request.stream():
         read += chunk
@@ -88,7 +88,7 @@ async def body(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise Refused(400, f"this is no JSON: {str(error)[:100]}") from None
     if not isinstance(said, dict):
-        raise Refused(400, "want a JSON object")
+        raise Refused(400, "expected a JSON object")
     return said
 
 

@@ -79,7 +79,7 @@ class ServerContext:
         if isinstance(name, str) and (name in self.opponents(game) or _is_uct(name)):
             return name
         known = ", ".join(self.opponents(game))
-        raise Refused(400, f"player: want uct:N with N up to {MOST_SIMULATIONS}, or one of {known}")
+        raise Refused(400, f"player: expected uct:N with N up to {MOST_SIMULATIONS}, or one of {known}")
 
     def analyst(self, game: Game) -> PlayerSpec:
         """The player for analyses: a network if there is one, else MCTS."""
@@ -176,7 +176,7 @@ class Session:
         with self.lock:
             self._current(version)
             if not isinstance(ply, int) or not 0 <= ply <= len(self.actions):
-                raise Refused(400, f"ply: want a whole number from 0 to {len(self.actions)}")
+                raise Refused(400, f"ply: expected a whole number from 0 to {len(self.actions)}")
             there, reviewed = self.positions[ply], None if self.review is None else self.review.result
             better = reviewed[ply]["best"] if reviewed and ply < len(reviewed) and reviewed[ply]["mark"] else None
             advice = way(self.game, self.game.parse_action(better)).cells if better else ()
@@ -300,13 +300,13 @@ class Session:
     def _current(self, version: Any) -> None:
         self.used = time.monotonic()
         if isinstance(version, bool) or not isinstance(version, int):
-            raise Refused(400, "version: want the whole number of the position that this is meant for")
+            raise Refused(400, "version: expected the whole number of the position that this is meant for")
         if version != self.version:
             raise Refused(409, "the game has gone on meanwhile; this page shows an earlier position")
 
     def _legal(self, action: Any) -> int:
         if not isinstance(action, str) or len(action) > 40:
-            raise Refused(400, "action: want the name of a move")
+            raise Refused(400, "action: expected the name of a move")
         try:
             code = self.game.parse_action(action)
         except ValueError as error:
@@ -545,7 +545,7 @@ class Sessions:
         game = self.context.game(request.get("game"))
         start, actions, resigned = request.get("start"), request.get("actions", []), request.get("resigned")
         if not isinstance(actions, list) or len(actions) > game.max_plies:
-            raise Refused(400, f"actions: want a list of at most {game.max_plies} moves")
+            raise Refused(400, f"actions: expected a list of at most {game.max_plies} moves")
         players, limits = self.players(game, request), self.limits(request)
         try:
             session = Session(self.context, game, players, limits, start)
@@ -577,7 +577,7 @@ class Sessions:
             first, best = first_player(game), self.context.opponents(game)[0]
             players = [PERSON if i == first else best for i in range(game.num_players)]
         if not isinstance(players, list) or len(players) != game.num_players:
-            raise Refused(400, f"players: want a list of {game.num_players}")
+            raise Refused(400, f"players: expected a list of {game.num_players}")
         return [self.context.player(game, name) for name in players]
 
     def limits(self, request: dict[str, Any]) -> Limits:
@@ -586,10 +586,10 @@ class Sessions:
         seconds = request.get("seconds", options.seconds)
         whole = isinstance(simulations, int) and not isinstance(simulations, bool)
         if not whole or not 1 <= simulations <= MOST_SIMULATIONS:
-            raise Refused(400, f"simulations: want a whole number from 1 to {MOST_SIMULATIONS}")
+            raise Refused(400, f"simulations: expected a whole number from 1 to {MOST_SIMULATIONS}")
         longest = max(MOST_SECONDS, options.seconds)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= longest:
-            raise Refused(400, f"seconds: want a number from 0.1 to {longest:g}")
+            raise Refused(400, f"seconds: expected a number from 0.1 to {longest:g}")
         return Limits(simulations, float(seconds))
 
     def remove(self, name: str) -> None:
