@@ -1,5 +1,5 @@
 """The networks in models/ still play about as well as their cards say, where that is quick to see: on solved positions,
-in two openings that are won, and in Go against random moves. Matches and times of the cards are not repeated here."""
+in two openings that are won, and against random moves. Matches and times of the cards are not repeated here."""
 
 import pathlib
 
@@ -50,10 +50,10 @@ def test_first_moves_that_win(name, moves):
         assert game.action_name(int(action[0])) in moves
 
 
-@pytest.mark.parametrize("size", [7, 9])
-def test_go_wins_against_random_moves(size):
+@pytest.mark.parametrize("name", ["go_7x7", "go_9x9", "hex_5x5", "hex_6x6", "hex_7x7", "othello", "gomoku_9x9"])
+def test_random_moves_lose(name):
     """The network alone, nearly all of 20 games."""
-    path = str(ROOT / "models" / f"go_{size}x{size}")
+    path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
     alone, random = (make_player(spec, game, 0) for spec in (f"{path}@0", "random"))
     played = match.play_games(game, alone, random, games=20, opening_plies=2, seed=0)
