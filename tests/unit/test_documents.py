@@ -31,7 +31,7 @@ def test_commands_are_understood(path, words):
         cli.parse(Options, arguments)
     elif program.startswith("benchmarks/"):
         source = (ROOT / program).read_text() + (ROOT / "benchmarks/rounds.py").read_text()
-        assert all(word.split("=")[0].lstrip("-") in source for word in arguments)
+        assert all(word.split("=")[0].lstrip("-") in source for word in arguments if word.startswith("-"))
 
 
 def test_the_documents_have_commands():

@@ -38,7 +38,7 @@ def test_consoles_and_bars_are_made_in_one_place(path):
                 assert path.name == "metrics.py"
             if name == "TextColumn" and ast.unparse(node.args[0]) == "'{task.description}'":
                 assert any(key.arg == "markup" and not ast.literal_eval(key.value) for key in node.keywords)
-            if name == "status":
+            if name == "status" and "console" in ast.unparse(node.func):
                 assert isinstance(node.args[0], ast.Constant) or ast.unparse(node.args[0]).startswith("Text("), (
                     node.lineno
                 )

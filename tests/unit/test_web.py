@@ -426,7 +426,7 @@ def refused(capsys, *arguments) -> str:
         (["--env=chess"], "unknown game"),
         (["--opponent=nobody"], "unknown player"),
         (["--opponent=models/tictactoe"], "expected a network for foq"),
-        (["--num_simulations=0"], "from 1 to"),
+        (["--num_simulations=0"], "expected 1 to"),
         (["--num_simulations=4097"], "at most 4096"),
         (["--opponent=uct:4097"], "at most 4096"),
         (["--opponent=prove:1000,uct:4097"], "at most 4096"),
