@@ -129,7 +129,7 @@ def test_numbers_without_sense_are_refused_by_name(parsed_only, program, name, v
 
 
 def test_what_a_range_says():
-    assert str(Range(least=1, most=9)) == "be from 1 to 9"
-    assert str(Range(above=0)) == "be more than 0"
-    assert str(Range(above=0, most=5)) == "be more than 0 and at most 5"
+    assert str(Range(least=1, most=9)) == "1 to 9"
+    assert str(Range(above=0)) == "more than 0"
+    assert str(Range(above=0, most=5)) == "more than 0 and at most 5"
     assert float("nan") not in Range() and float("inf") not in Range(least=0)

@@ -45,7 +45,7 @@ def test_the_seat_is_a_place_in_the_order_of_moves(sit, seat, first):
     assert ("played: none" in printed) == (first == "person")
     assert ("random plays" in printed) == (first == "random")
     printed = sit("--env=evopawness --opponent=uct:1 --num_simulations=1", "eval")
-    assert re.search(r"^Black: \d+ % ", printed, re.MULTILINE)
+    assert re.search(r"^Black: \d+% ", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize("name", [*envs.list(), str(ROOT / "docs" / "domineering.py")])

@@ -367,11 +367,11 @@ class Worker:
                 jobs += self._guarded(self._prove, [job])
 
     def _cold(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> bool:
-        """Whether some work compiles."""
+        """Whether some work compiles for long. Players that do not search compile quickly and wait for nobody."""
         if work == self._prove:
             return self._solve is None and self.player.proof_positions is not None
         if work == self._answer:
-            return self._act is None
+            return False
         return self.group is None or self.group.cold(jobs)
 
     def _guarded(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> list[Job]:
