@@ -35,9 +35,9 @@ class Options(config.Options):
     trees: Annotated[int, Range(least=1, most=256)] = 1
     """Trees that search the same position in parallel, in the terminal and through GTP; their results are added up.
     They are shared by as many devices as divide their number, a CPU counting as one for each of its cores."""
-    resign: Annotated[float, Range(least=0, most=1)] = 0.9
-    """Through GTP, the engine resigns when its value has been below minus this at three of its moves in a row, except
-    in the opening; 1 plays to the end."""
+    resign_threshold: Annotated[float, Range(least=-1, most=0)] = -0.9
+    """Through GTP, the engine resigns when its value has been below this at three of its moves in a row, except in the
+    opening; -1 plays to the end."""
     seat: Annotated[int, Range(least=0, most=26)] = 1
     """Your place in the order of moves, from 1, in the terminal; 0 watches the opponent play all places."""
     host: str = "127.0.0.1"

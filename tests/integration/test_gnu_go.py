@@ -18,7 +18,7 @@ GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
 @pytest.fixture(scope="module")
 def thinking():
     """An engine whose search is compiled."""
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign=1), envs.make(SPEC))
+    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
     assert ask(engine, "genmove b")
     return engine
 

@@ -19,7 +19,7 @@ NEXT_MOVE = "known for the next move alone: expected the colour to move and a de
 @pytest.fixture(scope="module")
 def thinking():
     """An engine whose search is compiled."""
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign=1), envs.make(SPEC))
+    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
     assert ask(engine, "genmove b")
     return engine
 
@@ -219,7 +219,7 @@ def test_a_lost_game_is_given_up(engine, monkeypatch):
     played then, and what the controller plays for him counts as no such move."""
     value = -0.95
     first_free = lambda: int(np.flatnonzero(engine.mask(engine.turn_to(0).state))[0])
-    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign=0.9))
+    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign_threshold=-0.9))
     monkeypatch.setattr(engine, "think", lambda *words, **more: 0)
     monkeypatch.setattr(engine.tree_player, "best", lambda: (first_free(), value))
     for black, white in (("A5", "A1"), ("B5", "B1"), ("C5", "C1")):
@@ -239,7 +239,7 @@ def test_a_lost_game_is_given_up(engine, monkeypatch):
     assert ask(engine, "genmove b") == "C4"
     assert ask(engine, "genmove b") == "D4"
     assert ask(engine, "genmove b") == "resign"
-    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign=1))
+    monkeypatch.setattr(engine, "options", dataclasses.replace(engine.options, resign_threshold=-1))
     value = -1.0
     assert ask(engine, "genmove b") == "E4"
 
@@ -353,8 +353,8 @@ def test_only_go_and_players_that_search():
         Engine(Options(ui="gtp"), envs.make("tictactoe"))
     with pytest.raises(ValueError, match="expected a network that searches, or uct:N"):
         Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))
-    with pytest.raises(ValueError, match="--resign: expected 0 to 1, got 5"):
-        Options(ui="gtp", resign=5)
+    with pytest.raises(ValueError, match="--resign_threshold: expected -1 to 0, got 5"):
+        Options(ui="gtp", resign_threshold=5)
 
 
 def test_the_budget_of_an_analysis_is_that_of_every_tree(engine, monkeypatch):

@@ -207,7 +207,7 @@ class Engine:
         values = [*before[-LOST_MOVES + 1 :], value]
         if len(values) < LOST_MOVES or len(self.steps) <= OPENING * self.size**2:
             return False
-        return all(value is not None and value < -self.options.resign for value in values)
+        return all(value is not None and value < self.options.resign_threshold for value in values)
 
     def budget(self, player: int) -> tuple[float, int | None]:
         """Seconds and maximum simulations of the next move; with a clock only the time counts."""
