@@ -221,6 +221,9 @@ class OwnName:
         return await self.app(scope, receive, unframed)
 
 
+LONGEST_COMPILATION = 120.0  # seconds; the list of games waits no longer
+
+
 def make_context(options: Options, thinker: Thinker) -> ServerContext:
     """The context of a server with these options. The opponent is tried here, so that a wrong one is refused at once.
 
@@ -235,16 +238,18 @@ def make_context(options: Options, thinker: Thinker) -> ServerContext:
 
 
 def warm(context: ServerContext) -> None:
-    """Draws the board, compiles for the first moves while people look at it, and prepares the list of games."""
-    game = context.own
-    start = look_at(game, game.init())
-    _ = start.svg, start.after(start.legal[0]).svg  # the first picture and the first move are the slowest
+    """Compiles for the first moves while people look at the board: the search and the rules at the same time, then the
+    analysis. The list of games is prepared last, since it would slow down the others."""
+    game, ready = context.own, threading.Event()
     step = min(context.options.num_simulations, STEP)
-    job = Job(game, context.analyst(game), game.init(), 0, step, 1.0)
+    job = Job(game, context.analyst(game), game.init(), 0, step, 1.0, done=lambda _: ready.set())
     player = budgeted(context.opponents(game)[0], step)[0]
     if player.kind != PERSON:  # the analysis waits until the opponent has its programs
         job = dataclasses.replace(job, player=player, done=lambda _, then=job: context.thinker.submit(then))
     context.thinker.submit(job)
+    start = look_at(game, game.init())
+    _ = start.svg, start.after(start.legal[0]).svg  # the first picture and the first move are the slowest
+    ready.wait(timeout=LONGEST_COMPILATION)
     for name in envs.list():
         first_player(envs.make(name))  # seconds in total, which would delay the list of games
 
