@@ -42,7 +42,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import envs
 from agents.players.players import make_player
-from agents.players.spec import PERSON, parse
+from agents.players.spec import PERSON, PlayerSpec, parse
 from agents.serve.options import Options, loopback, opponent
 from agents.serve.views import look_at
 from agents.serve.web.batched_search import STEP, Job, Thinker
@@ -244,7 +244,7 @@ def warm(context: ServerContext) -> None:
     step = min(context.options.num_simulations, STEP)
     job = Job(game, context.analyst(game), game.init(), 0, step, 1.0, done=lambda _: ready.set())
     player = budgeted(context.opponents(game)[0], step)[0]
-    if player.kind != PERSON:  # the analysis waits until the opponent has its programs
+    if player not in (PlayerSpec(PERSON), job.player):  # the analysis waits until the opponent has its programs
         job = dataclasses.replace(job, player=player, done=lambda _, then=job: context.thinker.submit(then))
     context.thinker.submit(job)
     start = look_at(game, game.init())
