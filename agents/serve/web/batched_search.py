@@ -295,7 +295,7 @@ class Group:
 
 
 def fitting(jobs: int, compiled: set[int]) -> int:
-    """The width of a batch for so many jobs: a compiled one of at most four times the size, so that a busy server does
+    """The batch width for a number of jobs: a compiled one of at most four times the size, so that a busy server does
     not compile for every number of guests, else the smallest."""
     smallest = next(width for width in WIDTHS if width >= jobs)
     return min((width for width in compiled if smallest <= width <= 4 * smallest), default=smallest)
@@ -323,7 +323,7 @@ class Turns:
 
 
 class Word(enum.Enum):
-    """What a worker is told between its jobs."""
+    """Control messages to a worker, between its jobs."""
 
     RETIRE = enum.auto()  # no more jobs will come
     STOP = enum.auto()  # at once, whatever is left
