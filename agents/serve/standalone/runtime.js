@@ -2,7 +2,7 @@
 // Working memory and the matrix product of converted functions. Everything lies in one WebAssembly memory, so that
 // the kernel reads the same arrays as JavaScript.
 
-// A memory of `bytes` bytes: `alloc` gives typed arrays in it one after the other, `unpack` tables of the converter.
+// A memory of `size` bytes: `alloc` gives typed arrays in it one after the other, `unpack` tables of the converter.
 function newMemory(size) {
   const pages = Math.ceil(size / 65536);
   const memory = new WebAssembly.Memory({initial: pages, maximum: pages});
