@@ -459,7 +459,8 @@ def test_the_board_is_looked_at_while_the_programs_of_the_first_move_compile(mon
 
     monkeypatch.setattr(thinker_file, "make_engine", slow)
     context = web.make_context(dataclasses.replace(OPTIONS, opponent="models/tictactoe"), Thinker())
-    web.warm(context)
+    warming = threading.Thread(target=web.warm, args=(context,))
+    warming.start()
     session = Sessions(context).create({"game": OPTIONS.env})
     session.move(session.version, session.view()["legal"][0]["action"])
     assert session.view()["thinking"]["compiling"]
@@ -472,4 +473,5 @@ def test_the_board_is_looked_at_while_the_programs_of_the_first_move_compile(mon
     session.move(session.version, session.view()["legal"][0]["action"])
     thinking = session.view()["thinking"]
     assert thinking is None or not thinking["compiling"]
-    assert context.thinker.close(60)
+    warming.join(60)
+    assert not warming.is_alive() and context.thinker.close(60)
