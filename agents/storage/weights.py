@@ -131,7 +131,7 @@ def shapes_of(env: str, config: Config) -> Any:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive of arrays; whatever is wrong with it is told as damage."""
+    """The archive of arrays. Any fault in it raises CheckpointError, as damage."""
     try:
         with zipfile.ZipFile(path / FILE) as file:
             yield file
