@@ -16,6 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 from agents.actions import ILLEGAL
 from agents.config import SearchOptions
 from agents.network.network import Network
+from agents.players.budget import Budget
 from agents.players.players import for_play
 from agents.runtime import mesh
 from agents.search import tree as tree_search
@@ -127,7 +128,7 @@ def analyse(
     simulations: int | None = None,
 ) -> Tree:
     """Searches until the time, the simulations (of each tree), the room for nodes or the range of visit counts is used
-    up. One step is always made if there is room for it, and `seconds` count from its end.
+    up, see `Budget`. One step is always made if there is room for it.
 
     Raises:
         ValueError: neither `seconds` nor `simulations` is given, or one of them is not positive.
@@ -136,20 +137,15 @@ def analyse(
         raise ValueError("analyse: give seconds, simulations or both")
     if min(x for x in (seconds, simulations) if x is not None) <= 0:
         raise ValueError("analyse: expected more than 0 seconds and simulations")
-    begun, done, taken = 0.0, 0, 0.0
+    budget = Budget(seconds, simulations)
     countable = jnp.iinfo(tree.edge_visits.dtype).max  # visits to finished positions add no nodes
     full = lambda: int(tree.size.max()) + analyst.step > analyst.max_nodes
     while not full() and int(tree.visits[:, ROOT].max()) + analyst.step <= countable:
-        if done and simulations is not None and done + analyst.step > simulations:
-            break
-        # A step that would probably end too late is skipped.
-        if done and seconds is not None and time.monotonic() - begun + taken > seconds:
+        if not budget.allows(analyst.step):
             break
         started = time.monotonic()
-        tree = jax.block_until_ready(analyst.run_simulations(weights, jax.random.fold_in(key, done), tree))
-        # The clock starts after the first step, which may include compilation.
-        begun, taken = (begun, time.monotonic() - started) if done else (time.monotonic(), 0.0)
-        done += analyst.step
+        tree = jax.block_until_ready(analyst.run_simulations(weights, jax.random.fold_in(key, budget.done), tree))
+        budget.spend(analyst.step, time.monotonic() - started)
     return tree
 
 

@@ -99,7 +99,7 @@ def test_a_search_for_proofs_ends_when_asked_to(thinker):
     game, ended = envs.make("foq"), threading.Event()
     job = Job(game, parse("prove:1000000,random"), game.init(), 0, 0, 60.0, lambda _: ended.set())
     thinker.submit(job)
-    while not job.begun:
+    while job.budget.begun is None:
         time.sleep(0.02)
     job.stopped = True
     assert ended.wait(30.0)

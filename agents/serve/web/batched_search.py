@@ -25,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.players.analysis import look
+from agents.players.budget import Budget
 from agents.players.players import for_play, make_player
 from agents.players.spec import UCT, PlayerSpec
 from agents.search.policies import TreePolicy, make_tree_policy
@@ -152,13 +153,13 @@ class Job:
     reports: bool = False  # during the search, not only at the end
     stopped: bool = False  # the answer is wanted now
     dropped: bool = False  # the answer is no longer wanted
-    begun: float = 0.0  # end of the first step: compilation before it costs no time
-    simulated: int = 0
-    took: float = 0.0  # seconds of the last step
     reported: float = 0.0
     choice: int = -1  # action code
     report: dict[str, Any] | None = None  # see `analysis.report`
     error: str = ""
+
+    def __post_init__(self):
+        self.budget = Budget(self.seconds, self.simulations)
 
     @property
     def step(self) -> int:
@@ -169,21 +170,6 @@ class Job:
     def worker(self) -> tuple[str, PlayerSpec, int]:
         """Key of its worker: game, player and step."""
         return self.game.name, self.player, self.step if self.player.searches else 0
-
-    @property
-    def progress(self) -> float:
-        """Used share of the budget, 0 to 1."""
-        spent = (time.monotonic() - self.begun) / self.seconds if self.begun else 0.0
-        return min(1.0, max(self.simulated / max(self.simulations, 1), spent))
-
-    def ready(self, full: bool) -> bool:
-        """Whether the search has ended. After the first step, no step begins that would exceed the budget."""
-        if self.stopped or full:
-            return True
-        if not self.simulated:
-            return False
-        late = time.monotonic() - self.begun + self.took > self.seconds
-        return late or self.simulated + self.step > self.simulations
 
 
 class Group:
@@ -232,17 +218,9 @@ class Group:
             engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies)
         )
         choice = np.asarray(choice)
-        now = time.monotonic()
         for job, code in zip(self.lanes, choice.tolist(), strict=False):
             job.choice = code
-            # A job's clock starts after its first step, and stops while programs for more jobs compile.
-            if not job.begun:
-                job.begun = now
-            elif compiled:
-                job.took = now - started
-            else:
-                job.begun += now - started
-            job.simulated += engine.step
+            job.budget.spend(engine.step, time.monotonic() - started, compiled)
         self.widths.add(width)
         self.steps, self.searches = self.steps + 1, self.searches + len(self.lanes)
         self._settle()
@@ -291,7 +269,8 @@ class Group:
                 job.dropped = True
 
     def _ready(self, job: Job) -> bool:
-        return job.ready(full=1 + job.simulated + self.engine.step > self.engine.max_nodes)
+        full = 1 + job.budget.done + self.engine.step > self.engine.max_nodes
+        return job.stopped or full or not job.budget.allows(self.engine.step)
 
 
 def fitting(jobs: int, compiled: set[int]) -> int:
@@ -404,7 +383,7 @@ class Worker:
     def _proved(self, job: Job) -> bool:
         """Whether a proof gave a move, or the job was dropped."""
         assert self._solve is not None
-        job.begun = time.monotonic()
+        job.budget.start()
         verdict = self._solve(job.state, seconds=job.seconds / 2, asked=lambda: job.stopped or job.dropped)
         if verdict.kept is not None and not job.dropped:
             job.choice = verdict.kept
