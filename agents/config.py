@@ -149,7 +149,7 @@ class SearchOptions(Options):
     proofs: bool = False
     """Propagate proven results up the tree, so that endings within reach are played perfectly. Two-player games only.
     Results come from games that finish in the search, from wins in one move, and from the theory of a game
-    (`Game.known_result`). Wins in one move need no simulation at the root, nor below it where `Game.moves_are_cheap`.
+    (`Hints.known_result`). Wins in one move need no simulation at the root, nor below it where `Hints.moves_are_cheap`.
     Play and evaluation always use proofs."""
     leaf_symmetry: Literal["none", "random", "average"] = "none"
     """Evaluate every leaf as it is, through a random symmetry of the game (Silver et al. 2017), or averaged over all
@@ -169,7 +169,7 @@ class SearchOptions(Options):
     plays the most visited move. Gumbel search explores through its own noise throughout."""
 
     early_urge: Annotated[float, Range(least=0)] = 0.0
-    """Bonus on PUCT's score of root actions that the game calls urgent, times the game's own factor (`Game.urge`:
+    """Bonus on PUCT's score of root actions that the game calls urgent, times the game's own factor (`Hints.urge`:
     attack and promotion in EvoPawness). It applies in the first eighth of the run, from ply 50 on. The EvoPawness
     author uses it against games without a result."""
 
@@ -199,7 +199,7 @@ class NetworkOptions(Options):
     future_weight: Annotated[float, Range(least=0)] = 0.0
     """Weight of an auxiliary loss that predicts which player, if any, makes each move in the rest of the game. It needs
     no knowledge of the game and teaches where play will go. In games that report the final owner of each cell
-    (`Game.owners`: Go and Othello), ownership is learned instead (Wu 2019, section 3.5)."""
+    (`Hints.owners`: Go and Othello), ownership is learned instead (Wu 2019, section 3.5)."""
 
 
 @dataclasses.dataclass(frozen=True)

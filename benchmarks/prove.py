@@ -40,7 +40,7 @@ def measure(minutes: float) -> Iterator[rounds.Row]:
     opinion = make_evaluate(whole, trained.net), trained.weights
     for rows, cols in BOARDS:
         game = envs.make(f"foq:rows={rows},cols={cols}")
-        plain = dataclasses.replace(game, known_result=None, canonical=None)
+        plain = dataclasses.replace(game, hints=dataclasses.replace(game.hints, known_result=None, canonical=None))
         sides: dict[str, tuple[Any, Any, tuple[Any, ...]]] = {
             "search": (plain, game.init(), ()),
             "theory": (game, game.init(), ()),

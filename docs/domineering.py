@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.game import Array, Game, board_view, forfeit_rewards, no_symmetries
 from envs.pictures import Layer, Part, Picture
 
 SEATS = ("Upright", "Flat")
@@ -85,6 +85,9 @@ def make(rows: int = 4, cols: int = 4) -> Game:
         raise ValueError(f"domineering: expected 2 to 9 rows and columns, got {rows} x {cols}")
     names = [f"{'abcdefghi'[c]}{rows - r}" for r in range(rows) for c in range(cols)]
 
+    def action_name(action: int) -> str:
+        return names[int(action)]
+
     def parse_action(text: str) -> int:
         if text not in names:
             raise ValueError(f"no square '{text}': expected a1 to {names[cols - 1][0]}{rows}")
@@ -126,14 +129,11 @@ def make(rows: int = 4, cols: int = 4) -> Game:
         player=lambda s: s.to_move.astype(jnp.int32),
         rewards=rewards,
         observe=observe,
-        symmetries=(Symmetry("identity", np.arange(rows * cols, dtype=np.int32), lambda x: x, lambda s: s),),
+        symmetries=no_symmetries(rows * cols),
         show=show,
-        picture=picture(rows, cols, names),
-        action_name=lambda action: names[int(action)],
+        action_name=action_name,
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=lambda action: (names[int(action)],),
+        view=board_view(__doc__, SEATS, picture(rows, cols, names), action_name),
     )

@@ -186,7 +186,7 @@ def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve
     proved = min(values, default=len(actions))
     mistakes = [p for p in sorted(values) if values[p] == 1 and values.get(p + 1, -1) == 1]
     numbered = [f"{i + 1}. {name}" + ("?" if i in mistakes else "") for i, name in enumerate(names)]
-    seats = game.seats
+    seats = game.view.seats
     mover = seats[int(game.player(states[proved]))] if proved < len(actions) else ""
     wins = {1.0: "wins", -1.0: "loses"}.get(values.get(proved, 0.0), "")
     says = (

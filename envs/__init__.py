@@ -28,9 +28,9 @@ from envs import (
     sum_to_100,
     tictactoe,
 )
-from envs.game import Game, Symmetry
+from envs.game import Game, Hints, Symmetry, View
 
-__all__ = ["Game", "Symmetry", "list", "make"]
+__all__ = ["Game", "Hints", "Symmetry", "View", "list", "make"]
 
 # To add a game, write a file with a `make` whose keyword defaults are its options, and add one line here.
 _MODULES = {

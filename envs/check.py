@@ -84,7 +84,7 @@ class Bench:
 
     def facts(self, s, action) -> Facts:
         game = self.game
-        value = jnp.float32(0) if game.evaluate is None else game.evaluate(s)
+        value = jnp.float32(0) if game.hints.evaluate is None else game.hints.evaluate(s)
         recalled = game.observe(game.observation_state(s))
         return Facts(
             game.step(s, action),
@@ -251,10 +251,10 @@ def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
     assert (rewards.dtype, rewards.shape) == (np.float32, (game.num_players,))
     planes = jax.eval_shape(lambda: game.observe(game.init()))
     assert (planes.dtype, planes.ndim) == (np.float32, 3)
-    if (evaluate := game.evaluate) is not None:
+    if (evaluate := game.hints.evaluate) is not None:
         value = jax.eval_shape(lambda: evaluate(game.init()))
         assert (value.dtype, value.shape) == (np.float32, ())
-    if (owners := game.owners) is not None:
+    if (owners := game.hints.owners) is not None:
         owner = jax.eval_shape(lambda: owners(game.init()))
         assert (owner.dtype, owner.shape) == (np.int8, (game.num_actions,))
 
@@ -408,7 +408,7 @@ def observation_needs_only_what_is_remembered(bench: Bench) -> None:
 def hand_made_value_is_bounded_and_exact_at_the_end(bench: Bench) -> None:
     facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
     assert np.abs(facts.evaluate).max() <= 1
-    if bench.game.evaluate is not None:
+    if bench.game.hints.evaluate is not None:
         mine = np.take_along_axis(facts.rewards, facts.player[:, None], 1)[:, 0]
         np.testing.assert_allclose(facts.evaluate[facts.over], mine[facts.over])
 
@@ -416,9 +416,9 @@ def hand_made_value_is_bounded_and_exact_at_the_end(bench: Bench) -> None:
 @rule
 def cells_belong_to_players_or_nobody_and_turn_with_the_board(bench: Bench) -> None:
     game = bench.game
-    if game.owners is None:
+    if game.hints.owners is None:
         return
-    owners = jax.jit(jax.vmap(game.owners))
+    owners = jax.jit(jax.vmap(game.hints.owners))
     plain = np.asarray(owners(bench.sample))
     assert plain.min() >= 0 and plain.max() <= game.num_players
     for symmetry in game.symmetries:
@@ -511,11 +511,9 @@ def every_legal_action_can_be_pointed_at(bench: Bench) -> None:
         picture = ElementTree.fromstring(game.svg(s))
         there = [x.get("data-cell") for x in picture.iter() if x.get("data-cell")]
         assert len(set(there)) == len(there), "two cells have the same name"
-        ways = [
-            (game.cells(a) if game.cells else (), game.label(a) if game.label else game.action_name(a))
-            for a in map(int, np.flatnonzero(np.asarray(game.mask(s))))
-        ]
-        lost = {name for cells, _ in ways for name in cells} - set(there)
+        cells, label = game.view.cells or (lambda action: ()), game.view.label or game.action_name
+        ways = [(cells(a), label(a)) for a in map(int, np.flatnonzero(np.asarray(game.mask(s))))]
+        lost = {name for names, _ in ways for name in names} - set(there)
         assert not lost, f"the picture has no cell {min(lost)}"
         assert len(set(ways)) == len(ways), "two actions have the same cells and words"
 

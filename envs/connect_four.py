@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.game import Array, Game, Symmetry, View, forfeit_rewards
 from envs.lines import in_rows
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
@@ -316,12 +316,14 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
         observe=rules.observe,
         symmetries=rules.symmetries(),
         show=rules.show,
-        picture=rules.picture(),
         action_name=lambda action: str(int(action) + 1),
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=lambda action: (f"column {int(action) + 1}",),
+        view=View(
+            about=(__doc__ or "").partition("\n")[0],
+            seats=SEATS,
+            picture=rules.picture(),
+            cells=lambda action: (f"column {int(action) + 1}",),
+        ),
     )

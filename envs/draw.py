@@ -133,8 +133,8 @@ def draw(game: Game, start: State, moves: Sequence[str], kind: str, width: int, 
     pictures = []
     for ply in shown:
         svg = game.svg(states[ply])
-        if ply and game.cells is not None:
-            svg = mark(svg, game.cells(actions[ply - 1]))
+        if ply and game.view.cells is not None:
+            svg = mark(svg, game.view.cells(actions[ply - 1]))
         pictures.append(with_caption(svg, describe(svg, moves[ply - 1] if ply else None, ply)) if caption else svg)
     if kind == ".gif":
         return gif(pictures, width, seconds)

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards, with_history
+from envs.game import Array, Game, Hints, View, forfeit_rewards, no_symmetries, with_history
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes per cell
@@ -655,22 +655,18 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         rewards=rewards,
         observe=lambda s: observe(s, max_plies),
         # Mirroring the columns would exchange the atk and step runes.
-        symmetries=(Symmetry("identity", same, lambda planes: planes, lambda s: s),),
+        symmetries=no_symmetries(SKIP + 1),
         show=lambda s: show(s, max_plies),
-        picture=picture(max_plies),
         action_name=action_name,
         parse_action=parse_action,
         to_record=to_record,
         from_record=lambda record: from_record(record, max_plies),
         to_mover_frame=np.stack([same, flip_actions()]),
         actions_per_cell=CODES,
-        evaluate=lambda s: strength(s, max_plies),
-        urge=urge,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=action_cells,
-        label=action_label,
-        moves_are_cheap=False,
+        hints=Hints(evaluate=lambda s: strength(s, max_plies), urge=urge, moves_are_cheap=False),
+        view=View(
+            (__doc__ or "").partition("\n")[0], SEATS, picture(max_plies), cells=action_cells, label=action_label
+        ),
     )
     if history == 1:
         return game

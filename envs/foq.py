@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import foq_theory, pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
+from envs.game import Array, Game, Hints, Symmetry, board_view, forfeit_rewards, rectangle_turns, with_history
 from envs.pictures import PAPER, Layer, Picture
 
 CELL = 48  # of the picture
@@ -408,18 +408,24 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         player=player,
         rewards=rewards,
         observe=observe,
-        evaluate=mobility,
         show=show,
         to_record=to_record,
         from_record=from_record,
-        known_result=foq_theory.known_result,
-        canonical=foq_theory.canonical,
-        about=(__doc__ or "").partition("\n")[0],
+        hints=Hints(evaluate=mobility, known_result=foq_theory.known_result, canonical=foq_theory.canonical),
+        about=__doc__,
         seats=SEATS[:2],
     )
 
 
-def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, Any]], Any], **rules: Any) -> Game:
+def build(
+    name: str,
+    planes: str,
+    start: Any,
+    from_record: Callable[[dict[str, Any]], Any],
+    about: str | None,
+    seats: tuple[str, ...],
+    **rules: Any,
+) -> Game:
     """The `Game` record of one form, from its own `rules` and the parts that all forms share.
 
     Args:
@@ -427,6 +433,8 @@ def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, A
         planes: `plain` or `article`.
         start: a position that gives the board and the number of queens.
         from_record: reader for any board and number of queens.
+        about: text whose first line is `View.about`.
+        seats: names of the players.
         rules: the remaining fields of `Game`.
     """
     form, (rows, cols), queens = name.partition(":")[0], start.ripped.shape, len(start.queens)
@@ -442,17 +450,17 @@ def build(name: str, planes: str, start: Any, from_record: Callable[[dict[str, A
             raise ValueError(f"{form} record: expected {queens} queens, got {len(s.queens)}")
         return s
 
+    action_name = lambda action: square_name(int(action), rows, cols)
     game = Game(
         name=name + ("" if planes == "plain" else f",planes={planes}"),
         num_actions=rows * cols,
         max_plies=rows * cols - queens,  # every move rips a square; the queens' squares start ripped
         max_legal=_most_targets(rows, cols),
         symmetries=symmetries(rows, cols),
-        action_name=lambda action: square_name(int(action), rows, cols),
+        action_name=action_name,
         parse_action=lambda text: parse_square(text, rows, cols),
-        cells=lambda action: (square_name(int(action), rows, cols),),
         from_record=from_own_record,
-        picture=picture(rows, cols, queens, rules["seats"], rules["mask"], rules["rewards"]),
+        view=board_view(about, seats, picture(rows, cols, queens, seats, rules["mask"], rules["rewards"]), action_name),
         **rules,
     )
     return game if planes == "plain" else with_history(game, ARTICLE_BOARDS, _observe_article)

@@ -17,7 +17,7 @@ import numpy as np
 
 from envs import foq, foq_theory, pictures
 from envs.foq import player, reach, rip
-from envs.game import Array, Game, forfeit_rewards
+from envs.game import Array, Game, Hints, forfeit_rewards
 
 __all__ = [
     "State", "from_record", "init", "make", "mask", "mobility", "move", "observe", "over", "player", "reach", "rewards",
@@ -181,7 +181,7 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
         player=player,
         rewards=rewards,
         observe=observe,
-        evaluate=mobility,
+        hints=Hints(evaluate=mobility),
         show=show,
         to_record=to_record,
         from_record=from_record,

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from envs import foq, foq_theory, pictures
 from envs.foq import State, mask, move, observe, over, player, reach, rip, step
-from envs.game import Array, Game, forfeit_rewards
+from envs.game import Array, Game, Hints, forfeit_rewards
 
 __all__ = [
     "State", "from_record", "init", "make", "mask", "move", "observe", "over", "player", "reach", "rewards", "rip",
@@ -94,7 +94,7 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         show=show,
         to_record=to_record,
         from_record=from_record,
-        canonical=foq_theory.canonical,
-        about=(__doc__ or "").partition("\n")[0],
+        hints=Hints(canonical=foq_theory.canonical),
+        about=__doc__,
         seats=SEATS,
     )

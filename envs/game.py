@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -36,9 +36,88 @@ class Symmetry:
     state: Callable[[State], State]
 
 
+@dataclasses.dataclass(frozen=True)
+class Hints:
+    """What a game knows beyond its rules, for search, proofs and learning. A game without hints is learned as well."""
+
+    evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
+    urge: Callable[[State], Array] | None = None  # float32[A], moves to try first early on, see Config.early_urge
+    owners: Callable[[State], Array] | None = None  # int8[A], owner of each cell once the game is over, n for nobody
+    known_result: Callable[[State], Array] | None = None  # float32[], mover's result if theory knows it, else NaN
+    canonical: Callable[[State], State] | None = None  # reduced to what decides the mover's result, see below
+    moves_are_cheap: bool = True  # trying all moves is cheap compared with a network: proofs look ahead
+
+    # Proofs merge positions with equal `canonical`, so positions with different results for the player to move must
+    # differ in it. `canonical` may exchange the players only in a game without draws, and it preserves the symmetries.
+
+    def of(self, inner: Callable[[State], State]) -> Hints:
+        """The same hints for a game whose states contain the present ones, without `canonical`."""
+        through = lambda hint: hint and (lambda s: hint(inner(s)))
+        return dataclasses.replace(
+            self,
+            evaluate=through(self.evaluate),
+            urge=through(self.urge),
+            owners=through(self.owners),
+            known_result=through(self.known_result),
+            canonical=None,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class View:
+    """How people see a game and choose their moves.
+
+    A page plays a game through the cells of its picture (envs/pictures.py) and `cells`. An action is a button if it
+    has no cells, the same cells as another action, or one cell and its own label. A game without `cells` has only
+    buttons. Lists of moves omit a bracketed end of a label.
+    """
+
+    about: str = ""  # "Title: the rules in one sentence", for people
+    seats: tuple[str, ...] = ()  # names of the players; by default A, B, C, ...
+    picture: Picture | None = None  # by default the planes of `observe`, see `Game.drawing`
+    own_svg: Callable[[State], str] | None = None  # picture of a game whose library draws it, instead of `picture`
+    cells: Callable[[int], tuple[str, ...]] | None = None  # cells to select in turn for an action
+    label: Callable[[int], str] | None = None  # text on the button of an action, by default its name
+
+    def of(self, inner: Callable[[State], State]) -> View:
+        """The same view of a game whose states contain the present ones."""
+        svg = self.own_svg
+        return dataclasses.replace(
+            self,
+            picture=self.picture and self.picture.of(inner),
+            own_svg=svg and (lambda s: svg(inner(s))),
+        )
+
+
+def board_view(
+    doc: str | None,
+    seats: tuple[str, ...],
+    picture: Picture,
+    names: Callable[[int], str],
+    buttons: Mapping[int, str] | None = None,
+) -> View:
+    """The view of a game whose actions are the cells of its board.
+
+    Args:
+        doc: text whose first line is `View.about`, usually the game's docstring.
+        seats: names of the players.
+        picture: the picture, whose cells have the names of the actions.
+        names: name of an action, `Game.action_name`.
+        buttons: labels of the actions that are no cells, such as a pass.
+    """
+    labels = buttons or {}
+    return View(
+        about=(doc or "").partition("\n")[0],
+        seats=seats,
+        picture=picture,
+        cells=lambda action: () if int(action) in labels else (names(action),),
+        label=lambda action: labels.get(int(action)) or names(action),
+    )
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Game:
-    """A game of perfect information without chance, as pure functions on one position.
+    """A game of perfect information without chance: its rules as pure functions on one position, hints and a view.
 
     A finished game is a fixed point of `step`. An illegal action, in range or not, ends an unfinished game: the mover
     gets -1 and every other player +1/(n-1). Masks are True for legal everywhere.
@@ -65,40 +144,28 @@ class Game:
     from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
     to_mover_frame: np.ndarray | None = None  # int32[num_players, A]: absolute code -> code in the mover's frame
     actions_per_cell: int = 1  # k if codes are k * cell + kind, cells row by row as in `observe`, perhaps with a pass
-    evaluate: Callable[[State], Array] | None = None  # float32[], hand-made value in [-1, 1] for the mover
-    urge: Callable[[State], Array] | None = None  # float32[A], moves to try first early on, see Config.early_urge
-    owners: Callable[[State], Array] | None = None  # int8[A], owner of each cell once the game is over, n for nobody
-    known_result: Callable[[State], Array] | None = None  # float32[], mover's result if theory knows it, else NaN
-    moves_are_cheap: bool = True  # trying all moves is cheap compared with a network: proofs look ahead
-    canonical: Callable[[State], State] | None = None  # reduced to what decides the mover's result, see below
     observation_state: Callable[[State], State] = lambda s: s  # smallest state with the same `observe`
-    picture: Picture | None = None  # by default the planes of `observe`, see `drawing`
-    own_svg: Callable[[State], str] | None = None  # picture of a game whose library draws it, instead of `drawing`
-    about: str = ""  # "Title: the rules in one sentence", for people
-    seats: tuple[str, ...] = ()  # names of the players; by default A, B, C, ...
-    cells: Callable[[int], tuple[str, ...]] | None = None  # cells to select in turn for an action, see below
-    label: Callable[[int], str] | None = None  # text on the button of an action, by default its name
-
-    # Proofs merge positions with equal `canonical`, so positions with different results for the player to move must
-    # differ in it. `canonical` may exchange the players only in a game without draws, and it preserves the symmetries.
-
-    # A page plays a game through the cells of its picture (envs/pictures.py) and `cells`. An action is a button if it
-    # has no cells, the same cells as another action, or one cell and its own label. A game without `cells` has only
-    # buttons. Lists of moves omit a bracketed end of a label.
+    hints: Hints = Hints()
+    view: View = View()
 
     @functools.cached_property
     def drawing(self) -> Picture:
         """The picture as data."""
-        return self.picture or pictures.planes(titles(self)[0], self)
+        return self.view.picture or pictures.planes(titles(self)[0], self)
 
     def svg(self, s: State) -> str:
         """Picture of a position as an SVG document."""
-        return self.own_svg(s) if self.own_svg else pictures.svg(self.drawing, s)
+        return self.view.own_svg(s) if self.view.own_svg else pictures.svg(self.drawing, s)
 
 
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
     """Rewards, float32[num_players], after player `forfeit` ended the game by an illegal action."""
     return jnp.where(jnp.arange(num_players) == forfeit, -1.0, 1.0 / (num_players - 1))
+
+
+def no_symmetries(num_actions: int) -> tuple[Symmetry, ...]:
+    """The symmetries of a game that has none: the identity."""
+    return (Symmetry("identity", np.arange(num_actions, dtype=np.int32), lambda planes: planes, lambda s: s),)
 
 
 class Turn(NamedTuple):
@@ -164,7 +231,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         return dataclasses.replace(symmetry, state=state)
 
     def canonical(s: HistoryState) -> HistoryState:
-        now = s.now if game.canonical is None else game.canonical(s.now)
+        now = s.now if game.hints.canonical is None else game.hints.canonical(s.now)
         return HistoryState(now, jax.tree.map(jnp.zeros_like, s.past), jnp.zeros_like(s.played))
 
     def to_record(s: HistoryState) -> dict[str, Any]:
@@ -182,7 +249,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         frames = earlier + [earlier[-1] if earlier else game.observation_state(now)] * (length - 1 - len(earlier))
         return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
 
-    evaluate, urge, owners, known_result = game.evaluate, game.urge, game.owners, game.known_result
+    now = lambda s: s.now
     return dataclasses.replace(
         game,
         init=lambda key=None: begin(game.init(key)),
@@ -196,12 +263,8 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         observation_state=lambda s: s._replace(now=game.observation_state(s.now)),
         symmetries=tuple(turn(t) for t in game.symmetries),
         show=lambda s: game.show(s.now),
-        picture=game.picture and game.picture.of(lambda s: s.now),
-        evaluate=None if evaluate is None else lambda s: evaluate(s.now),
-        urge=None if urge is None else lambda s: urge(s.now),
-        owners=None if owners is None else lambda s: owners(s.now),
-        known_result=None if known_result is None else lambda s: known_result(s.now),
-        canonical=canonical,
+        hints=dataclasses.replace(game.hints.of(now), canonical=canonical),
+        view=game.view.of(now),
         to_record=to_record,
         from_record=from_record,
     )
@@ -209,13 +272,13 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
 
 def titles(game: Game) -> tuple[str, str]:
     """Title and rules of a game, for people."""
-    title, colon, rules = game.about.partition(": ")
-    return (title, rules[:1].upper() + rules[1:]) if colon else (game.about or game.name.partition(":")[0], "")
+    title, colon, rules = game.view.about.partition(": ")
+    return (title, rules[:1].upper() + rules[1:]) if colon else (game.view.about or game.name.partition(":")[0], "")
 
 
 def seats(game: Game) -> tuple[str, ...]:
     """Names of the players."""
-    return game.seats or tuple(string.ascii_uppercase[: game.num_players])
+    return game.view.seats or tuple(string.ascii_uppercase[: game.num_players])
 
 
 @functools.lru_cache(maxsize=64)

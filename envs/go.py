@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns, with_history
+from envs.game import Array, Game, Hints, Symmetry, board_view, forfeit_rewards, rectangle_turns, with_history
 from envs.pictures import Layer, Part, Picture
 
 SMALLEST, LARGEST = 5, 19  # sides of a board
@@ -57,7 +57,7 @@ class State(NamedTuple):
     memory: Memory | None = None  # only with positional superko
 
 
-class View(NamedTuple):
+class Observed(NamedTuple):
     """The part of a position that an observation needs."""
 
     stones: Array  # uint32[2, n]
@@ -361,11 +361,11 @@ def rewards(s: State, komi: float = 7.5) -> Array:
 # Observations
 
 
-def observation_state(s: State) -> View:
-    return View(s.stones, s.to_move)
+def observation_state(s: State) -> Observed:
+    return Observed(s.stones, s.to_move)
 
 
-def observe(s: State | View) -> Array:
+def observe(s: State | Observed) -> Array:
     """float32[n, n, 3], for the mover: own stones, the opponent's stones, ones if Black is to move."""
     return _planes(s.stones[None], s.to_move)
 
@@ -379,7 +379,7 @@ def _planes(stones: Array, to_move: Array) -> Array:
     return jnp.moveaxis(jnp.concatenate([sides, black]), 0, -1).astype(jnp.float32)
 
 
-def _observe_history(s: State | View, past: View, played: Array) -> Array:
+def _observe_history(s: State | Observed, past: Observed, played: Array) -> Array:
     """float32[n, n, 2 k + 1], the planes of AlphaGo Zero: own stones now, one move ago, ..., the opponent's
     stones likewise, ones if Black is to move. Boards before the start are empty."""
     missing = jnp.arange(past.stones.shape[0]) >= played
@@ -407,8 +407,8 @@ def symmetries(size: int) -> tuple[Symmetry, ...]:
             first = jnp.where(flat[:, None] == flat, images[:-1], none).min(-1)
             return turn.grid(jnp.where(flat == none, none, first).astype(chain.dtype).reshape(size, size))
 
-        def state(s: State | View) -> State | View:
-            if isinstance(s, View):
+        def state(s: State | Observed) -> State | Observed:
+            if isinstance(s, Observed):
                 return s._replace(stones=turned(s.stones))
             memory = s.memory
             if memory is not None:
@@ -599,15 +599,15 @@ def _placing(board: list[int], turn: int) -> list[int]:
     return moves[: 2 * rounds + (turn == -1)]
 
 
-def to_record(s: State | View, komi: float = 7.5, ko: str = "simple") -> dict[str, Any]:
+def to_record(s: State | Observed, komi: float = 7.5, ko: str = "simple") -> dict[str, Any]:
     """JSON-ready record: `board` point by point (1 black, -1 white, 0 empty), `to_move` 1 or -1.
 
-    With positional superko, `earlier` lists the boards before each move, the empty board first. A `View` has none of
+    With positional superko, `earlier` lists the boards before each move, the empty board first. `Observed` has none of
     the fields after `to_move`. `forfeit` is present only after a forfeit.
     """
     size, turn = s.stones.shape[-1], 1 - 2 * int(s.to_move)
     record = {"size": size, "komi": komi, "ko": ko, "board": _cells(s.stones).tolist(), "to_move": turn}
-    if isinstance(s, View):
+    if isinstance(s, Observed):
         return record
     record |= {"passes": int(s.passes), "plies": int(s.plies), "ko_point": int(s.ko)}
     if s.memory is not None:
@@ -733,6 +733,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
                 raise ValueError(f"go record: {field} is {record[field]!r}, but {own!r} in this game")
         return s
 
+    name = lambda action: point_name(int(action), size)
     game = Game(
         name=f"go:size={size},komi={komi},ko={ko},history={history}",
         num_players=2,
@@ -749,17 +750,18 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         observe=observe,
         symmetries=symmetries(size),
         show=lambda s: show(s, komi),
-        picture=picture(size, komi),
-        action_name=lambda action: point_name(int(action), size),
+        action_name=name,
         parse_action=lambda text: parse_point(text, size),
         to_record=lambda s: to_record(s, komi, ko),
         from_record=from_own_record,
-        about=f"Go on {size} lines: the larger area wins; stones that lose their last free neighbour are taken.",
-        seats=SEATS,
-        cells=lambda action: (point_name(int(action), size),) if int(action) < size * size else (),
-        label=lambda action: point_name(int(action), size) if int(action) < size * size else "Pass",
         observation_state=observation_state,
-        owners=owners,
-        moves_are_cheap=False,
+        hints=Hints(owners=owners, moves_are_cheap=False),
+        view=board_view(
+            f"Go on {size} lines: the larger area wins; stones that lose their last free neighbour are taken.",
+            SEATS,
+            picture(size, komi),
+            name,
+            {size * size: "Pass"},
+        ),
     )
     return game if history == 1 else with_history(game, history, _observe_history)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+from envs.game import Array, Game, Symmetry, board_view, forfeit_rewards, rectangle_turns
 from envs.lines import in_rows
 from envs.pictures import Layer, Picture
 
@@ -242,12 +242,9 @@ def make(size: int = 15, exact: bool = False) -> Game:
         observe=rules.observe,
         symmetries=rules.symmetries(),
         show=rules.show,
-        picture=rules.picture(),
         action_name=rules.action_name,
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=lambda action: (rules.action_name(action),),
+        view=board_view(__doc__, SEATS, rules.picture(), rules.action_name),
     )

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.game import Array, Game, Symmetry, board_view, forfeit_rewards
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
@@ -305,13 +305,9 @@ def make(size: int = 11, swap: bool = True) -> Game:
         to_mover_frame=rules.to_mover_frame(),
         symmetries=rules.symmetries(),
         show=rules.show,
-        picture=rules.picture(),
         action_name=rules.action_name,
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=lambda action: (rules.action_name(action),) if int(action) < size * size else (),
-        label=lambda action: "Swap sides" if int(action) == size * size else rules.action_name(action),
+        view=board_view(__doc__, SEATS, rules.picture(), rules.action_name, {size * size: "Swap sides"}),
     )

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+from envs.game import Array, Game, Hints, Symmetry, board_view, forfeit_rewards, rectangle_turns
 from envs.pictures import Layer, Picture
 
 PASS = 64
@@ -278,6 +278,10 @@ def _connected(filled: np.ndarray) -> bool:
     return bool((reached[1:9, 1:9] == filled).all())
 
 
+def action_name(action: int) -> str:
+    return NAMES[int(action)]
+
+
 def make() -> Game:
     return Game(
         name="othello",
@@ -292,20 +296,15 @@ def make() -> Game:
         move=move,
         mask=mask,
         over=over,
-        owners=owners,
         player=player,
         rewards=rewards,
         observe=observe,
         symmetries=symmetries(),
-        evaluate=evaluate,
         show=show,
-        picture=_picture(),
-        action_name=lambda action: NAMES[int(action)],
+        action_name=action_name,
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=lambda action: (NAMES[int(action)],) if int(action) != PASS else (),
-        label=lambda action: NAMES[int(action)] if int(action) != PASS else "Pass",
+        hints=Hints(evaluate=evaluate, owners=owners),
+        view=board_view(__doc__, SEATS, _picture(), action_name, {PASS: "Pass"}),
     )

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import records
-from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.game import Array, Game, Hints, View, forfeit_rewards, no_symmetries
 
 # Deterministic games of perfect information for two players: longest game in plies, most legal actions (None: the
 # number of codes). pgx ends a game at these lengths; Othello counts a pass after every move. Chess: the largest known
@@ -127,14 +127,14 @@ def from_pgx(name: str) -> Game:
         player=player,
         rewards=rewards,
         observe=lambda s: env.observe(unpack(s)).astype(jnp.float32),
-        symmetries=(Symmetry("identity", np.arange(num_actions, dtype=np.int32), lambda x: x, lambda s: s),),
+        symmetries=no_symmetries(num_actions),
         show=show,
-        own_svg=lambda s: _scalable(unpack(s).to_svg()),
         action_name=str,
         parse_action=lambda text: _parse_action(text, num_actions),
         to_record=to_record,
         from_record=from_record,
-        moves_are_cheap=False,
+        hints=Hints(moves_are_cheap=False),
+        view=View(own_svg=lambda s: _scalable(unpack(s).to_svg())),
     )
 
 

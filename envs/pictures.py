@@ -52,7 +52,7 @@ class Layer:
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    name: str  # of the cell, as in `Game.cells`; empty for a place that is no cell
+    name: str  # of the cell, as in `Game.view.cells`; empty for a place that is no cell
     x: float  # in units of the picture, from the left and the top; from `inside`, if there is one
     y: float
     inside: str = ""  # name of the cell around this one, which belongs to an earlier part
@@ -177,7 +177,7 @@ def planes(title: str, game: Any) -> Picture:
         return (standing_code(game.over(s), game.player(s), game.rewards(s)),), (0, *jnp.moveaxis(levels, -1, 0))
 
     cells = Layer(square(SIDE, 'fill="#e9dcc0"'), "planes")
-    seats = game.seats or string.ascii_uppercase[: game.num_players]
+    seats = game.view.seats or string.ascii_uppercase[: game.num_players]
     columns, numbers = [x.strip(",") for x in letters], range(rows, 0, -1)
     return board(title, names, columns, numbers, CELL, standing(seats), (cells, *map(layer, range(count))), look)
 

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards
+from envs.game import Array, Game, View, forfeit_rewards, no_symmetries
 from envs.pictures import PAPER, Layer, Part, Picture
 
 LARGEST = 10_000  # largest target
@@ -154,13 +154,15 @@ def make(target: int = 100, largest: int = 10) -> Game:
         player=rules.player,
         rewards=rules.rewards,
         observe=rules.observe,
-        symmetries=(Symmetry("identity", np.arange(largest, dtype=np.int32), lambda x: x, lambda s: s),),
+        symmetries=no_symmetries(largest),
         show=rules.show,
-        picture=rules.picture(),
         action_name=lambda action: f"+{int(action) + 1}",
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        about=f"Sum to {target}: by turns the players add 1 to {largest}; who makes it exactly {target} wins.",
-        seats=SEATS,
+        view=View(
+            about=f"Sum to {target}: by turns the players add 1 to {largest}; who makes it exactly {target} wins.",
+            seats=SEATS,
+            picture=rules.picture(),
+        ),
     )

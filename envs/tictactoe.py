@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, forfeit_rewards, rectangle_turns
+from envs.game import Array, Game, Symmetry, board_view, forfeit_rewards, rectangle_turns
 from envs.lines import in_rows
 from envs.pictures import PAPER, Layer, Picture
 
@@ -157,6 +157,10 @@ def from_record(record: dict[str, Any]) -> State:
     return State(board, jnp.int8((1 - turn) // 2), jnp.int8(forfeit))
 
 
+def action_name(action: int) -> str:
+    return NAMES[int(action)]
+
+
 def make() -> Game:
     return Game(
         name="tictactoe",
@@ -174,12 +178,9 @@ def make() -> Game:
         observe=observe,
         symmetries=symmetries(),
         show=show,
-        picture=_picture(),
-        action_name=lambda action: NAMES[int(action)],
+        action_name=action_name,
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        about=(__doc__ or "").partition("\n")[0],
-        seats=SEATS,
-        cells=lambda action: (NAMES[int(action)],),
+        view=board_view(__doc__, SEATS, _picture(), action_name),
     )

@@ -58,8 +58,8 @@ def canonical_hash(game: Game, states: Any) -> Array:
     positions that differ only in squares out of reach. The code is the least of two 32-bit hashes over all symmetries
     of the mover's observation without history. Superko may distinguish positions of one code; that costs an opening.
     """
-    if game.canonical is not None:
-        states = jax.vmap(game.canonical)(states)
+    if game.hints.canonical is not None:
+        states = jax.vmap(game.hints.canonical)(states)
     planes = jax.vmap(game.observe)(states)
     bits = jax.lax.bitcast_convert_type(jnp.where(planes == 0, 0.0, planes).astype(jnp.float32), jnp.uint32)
     mover = jax.vmap(game.player)(states)

@@ -25,6 +25,7 @@ from agents.runtime import cli
 from agents.solvers import proof_number, retrograde
 from agents.storage.weights import load_network
 from envs import saved
+from envs.game import seats
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,7 +141,7 @@ def run_prove(command: Prove) -> None:
         print(json.dumps(record | dataclasses.asdict(verdict) | {"moves": moves}))
     else:
         print(game.show(state))
-        mover = game.seats[int(game.player(state))] if game.seats else f"player {int(game.player(state)) + 1}"
+        mover = seats(game)[int(game.player(state))]
         tables.show(tables.verdict_table(mover, verdict.value, moves))
         print(f"{verdict.positions:,} positions in {verdict.seconds:.1f} s")
         if verdict.stopped:

@@ -213,9 +213,10 @@ def uct_player(game: Game, num_simulations: int) -> Player:
 
 
 def minimax_player(game: Game, depth: int) -> Player:
-    """Looks `depth` plies ahead and values the leaves by `game.evaluate` (0 if there is none). Up to two plies the
-    search is full width and batched. Deeper, it is alpha-beta, one position after another. A gain of another player
-    counts as a loss of the mover. Among three players that is only a guess, good enough for one ply.
+    """Looks `depth` plies ahead and values the leaves by `Hints.evaluate`, without it by the result (0 before the end).
+
+    Up to two plies the search is full width and batched. Deeper, it is alpha-beta, one position after another. A gain
+    of another player counts as a loss of the mover. Among three players that is only a guess, good enough for one ply.
 
     Raises:
         ValueError: there are too many leaves.
@@ -224,7 +225,7 @@ def minimax_player(game: Game, depth: int) -> Player:
     if deepest < depth:
         possible = f"the deepest is minimax:{deepest}" if deepest else f"it has up to {game.max_legal} legal moves"
         raise ValueError(f"minimax:{depth} is out of reach for {game.name}; {possible}")
-    leaf = game.evaluate or (lambda s: game.rewards(s)[game.player(s)])
+    leaf = game.hints.evaluate or (lambda s: game.rewards(s)[game.player(s)])
 
     def after(s, action, value_of):
         """Value of a move for its mover; `value_of(child, same)` is for the child's mover, `same` if that is still the

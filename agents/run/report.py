@@ -25,6 +25,7 @@ from agents.run.metrics import METRICS
 from agents.runtime import advice, cli
 from agents.storage import jsonl
 from agents.storage import weights as models
+from envs.game import seats
 
 FILE = "report.html"
 COUNTERS = ("iteration", "minutes", "total_games", "total_plies")  # in every line
@@ -264,7 +265,7 @@ def samples(game: envs.Game, folder: Path) -> str:
     chosen = [games[round((len(games) - 1) * i / max(SAMPLES - 1, 1))] for i in range(min(SAMPLES, len(games)))]
     parts = []
     for line in chosen:
-        won = [game.seats[i] if game.seats else f"player {i + 1}" for i, r in enumerate(line["rewards"]) if r > 0]
+        won = [seats(game)[i] for i, reward in enumerate(line["rewards"]) if reward > 0]
         ending = (
             "drawn" if not won else f"{' and '.join(won)} won" + (", the other gave up" if line["resigned"] else "")
         )

@@ -50,8 +50,12 @@ def immediate_wins(game: Game, states: Any) -> Array:
 
 def apply_known_results(game: Game, leaf: Leaf, states: Any) -> Leaf:
     """Marks leaves as finished if the game's theory knows the result, or if a move wins at once and moves are cheap."""
-    result = jnp.full(leaf.over.shape, jnp.nan) if game.known_result is None else jax.vmap(game.known_result)(states)
-    if game.moves_are_cheap:
+    result = (
+        jnp.full(leaf.over.shape, jnp.nan)
+        if game.hints.known_result is None
+        else jax.vmap(game.hints.known_result)(states)
+    )
+    if game.hints.moves_are_cheap:
         result = jnp.where(immediate_wins(game, states).any(-1), 1.0, result)
     known = ~jnp.isnan(result) & ~leaf.over
     values = by_player(result, leaf.mover, game.num_players)
@@ -132,7 +136,7 @@ def make_tree_policy(
     """
     if config.search_loop != "native":
         raise ValueError(f"--search_loop={config.search_loop}: trees that are kept and looked into are those of ours")
-    if config.early_urge and game.urge is None:
+    if config.early_urge and game.hints.urge is None:
         raise ValueError(f"--early_urge: {game.name} calls no action urgent")
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
@@ -160,8 +164,8 @@ def make_tree_policy(
             tree = tree_search.mark_proven_win(tree, at_edges(immediate_wins(game, states)))
         if config.early_urge == 0:
             return run(weights, key, tree, below, draw, plies, config, explore)
-        assert game.urge is not None
-        urge = config.early_urge * jax.vmap(game.urge)(states)
+        assert game.hints.urge is not None
+        urge = config.early_urge * jax.vmap(game.hints.urge)(states)
         urge = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
         return run(weights, key, tree, below, draw, plies, config, explore, urge=urge)
 

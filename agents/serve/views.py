@@ -70,7 +70,7 @@ def _svg(position: Position) -> str:
 
 
 def way(game: Game, action: int) -> Way:
-    cells, label = game.cells or (lambda action: ()), game.label or game.action_name
+    cells, label = game.view.cells or (lambda action: ()), game.view.label or game.action_name
     return Way(game.action_name(action), cells(action), label(action))
 
 
@@ -88,7 +88,7 @@ def look_at(game: Game, state: Any) -> Position:
 
 def changed(before: Position, after: Position) -> list[str]:
     """Names of the cells whose contents differ, in a picture of ours."""
-    if after.game.own_svg:
+    if after.game.view.own_svg:
         return []
     earlier, later = (pictures.contents(position.game.drawing, position.codes) for position in (before, after))
     return [name for name, words in later.items() if words != earlier[name]]

@@ -40,7 +40,7 @@ EMPTY = -1
 
 def within_reach(game: Game) -> bool:
     """Whether a search of a few seconds can prove something: two players, and moves that are cheap to compute."""
-    return game.num_players == 2 and game.moves_are_cheap
+    return game.num_players == 2 and game.hints.moves_are_cheap
 
 
 class Numbers(NamedTuple):
@@ -194,9 +194,9 @@ def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: An
 
 def _settle(game: Game, question: Question, states: Any, numbers: Numbers) -> tuple[Numbers, Array]:
     """The numbers of nodes [B], final if theory knows the result; and whether that result is a draw, bool[B]."""
-    if game.known_result is None:
+    if game.hints.known_result is None:
         return numbers, jnp.zeros(numbers.prove.shape, bool)
-    result = jax.vmap(game.known_result)(states)
+    result = jax.vmap(game.hints.known_result)(states)
     asked = jax.vmap(game.player)(states) == question.seat
     success = jnp.where(asked, result >= question.least, result > -question.least)
     known, unknown = Numbers(jnp.where(success, 0, NEVER), jnp.where(success, NEVER, 0)), jnp.isnan(result)
@@ -277,7 +277,7 @@ def _back_up(graph: Graph, path: Array, depth: Array | int) -> Graph:
 
 def _code(game: Game, states: Any) -> Array:
     """Hashes of positions [B], uint32[B, 2]; positions that are equal under a symmetry share one."""
-    states = jax.vmap(game.canonical or (lambda s: s))(states)
+    states = jax.vmap(game.hints.canonical or (lambda s: s))(states)
     least, *others = (code_of(jax.vmap(t.state)(states)) for t in game.symmetries)
     for code in others:
         less = (code[:, 0] < least[:, 0]) | ((code[:, 0] == least[:, 0]) & (code[:, 1] < least[:, 1]))

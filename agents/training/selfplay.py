@@ -63,7 +63,7 @@ class Row(NamedTuple):
     done: Array  # bool[], the game ended here
     rewards: Array  # float32[n], result of the game where `done`, else 0
     plies: Array  # int16[], moves made before this one
-    owners: Array | None = None  # int8[A], owner of each cell where `done`; with `future_weight` and `Game.owners`
+    owners: Array | None = None  # int8[A], owner of each cell where `done`; if `future_weight` and `Hints.owners`
 
 
 def where_lanes(condition: Array, new: Any, old: Any) -> Any:
@@ -193,7 +193,7 @@ def make_selfplay(game: Game, search: Search, config: Config):
             done=done,
             rewards=jnp.where(resigned[:, None], lost, jax.vmap(game.rewards)(moved)),
             plies=lanes.plies.astype(jnp.int16),
-            owners=jax.vmap(game.owners)(moved) if game.owners and config.future_weight else None,
+            owners=jax.vmap(game.hints.owners)(moved) if game.hints.owners and config.future_weight else None,
         )
         lanes = watch(lanes, found, player, row)
         lanes = advance(lanes, found.action, moved, jnp.ones_like(done))

@@ -105,7 +105,7 @@ class Playthrough:
 
 
 def _answers(game: Game, s: Any) -> Answers:
-    value = None if game.evaluate is None else game.evaluate(s)
+    value = None if game.hints.evaluate is None else game.hints.evaluate(s)
     return Answers(game.mask(s), game.over(s), game.player(s), game.rewards(s), game.observe(s), value)
 
 

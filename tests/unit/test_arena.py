@@ -156,7 +156,7 @@ def test_three_plies_ahead_as_by_a_plain_recursion():
 
     game = dataclasses.replace(plain, move=again)
     step, mask, over, player, rewards, value = map(
-        jax.jit, (game.move, game.mask, game.over, game.player, game.rewards, game.evaluate)
+        jax.jit, (game.move, game.mask, game.over, game.player, game.rewards, game.hints.evaluate)
     )
 
     def best(s, depth):

@@ -66,7 +66,7 @@ def test_the_last_move_is_framed():
         states, (action,) = saved.replay(game, game.init(), [move])
         svg = game.svg(states[-1])
         assert svg.count("<g data-cell") == cells
-        framed, plain = (pixels(draw.png(x, 300)) for x in (draw.mark(svg, game.cells(action)), svg))
+        framed, plain = (pixels(draw.png(x, 300)) for x in (draw.mark(svg, game.view.cells(action)), svg))
         where = np.argwhere((framed != plain).any(-1))
         assert len(where) > 50
         assert (np.abs(framed[tuple(where.T)] - [0xE8, 0x59, 0x0C]).max(-1) < 8).sum() > 20

@@ -21,7 +21,7 @@ from agents.storage import checkpoint
 from agents.storage import weights as models
 from agents.training import learner, replay, selfplay
 from agents.training.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
-from envs import foq
+from envs import Hints, foq
 
 SMALL = Config(
     env="tictactoe", num_envs=16, plies_per_iteration=4, num_simulations=8, network="mlp", channels=16, blocks=1,
@@ -109,7 +109,7 @@ def test_future_moves_by_hand():
 
 def test_owners_by_hand():
     """Lane 0: a game ends with its third row, another begins with the fourth. Lane 1: given up with the second row."""
-    game = dataclasses.replace(envs.make("tictactoe"), owners=lambda s: jnp.zeros(9, jnp.int8))
+    game = dataclasses.replace(envs.make("tictactoe"), hints=Hints(owners=lambda s: jnp.zeros(9, jnp.int8)))
     owners = jnp.full((4, 2, 9), 2, jnp.int8).at[2, 0, :4].set(jnp.array([0, 0, 1, 1], jnp.int8)).at[3, 0, 8].set(1)
     player = jnp.array([[0, 0], [1, 1], [0, 0], [0, 1]], jnp.int8)
     done = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)

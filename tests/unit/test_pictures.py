@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import envs
-from envs import draw, pictures, saved
+from envs import View, draw, pictures, saved
 from envs.lines import in_rows
 from envs.pictures import Layer, Part, Picture, Place
 
@@ -82,13 +82,13 @@ def test_who_is_to_move_or_has_won(over, player, rewards, words):
 
 def test_a_game_without_a_picture_shows_its_planes():
     """Tic-tac-toe after a3, seen by O: nothing of O's, X on the upper left cell in plane 1."""
-    game = dataclasses.replace(envs.make("tictactoe"), picture=None)
+    game = dataclasses.replace(envs.make("tictactoe"), view=View("Tic-tac-toe: rules", ("X", "O")))
     root = ElementTree.fromstring(game.svg(game.step(game.init(), 0)))
     titles = [title.text for title in root.iter(f"{SVG}title")]
     assert titles[0] == "Tic-tac-toe, O to move"
     assert titles[1:3] == ["a3: planes 1", "b3: planes"]
     cells = [group.get("data-cell") for group in root.iter(f"{SVG}g")]
-    assert {game.cells(action)[0] for action in range(9)} <= set(cells)
+    assert {game.view.cells(action)[0] for action in range(9)} <= set(cells)
 
 
 @pytest.mark.parametrize("kind", [np.asarray, jnp.asarray])

@@ -136,7 +136,9 @@ def test_a_draw_that_theory_knows_is_no_loss():
     """Tic-tac-toe of which it is known from the first move on that it is a draw."""
     game = envs.make("tictactoe")
     known = lambda s: jnp.where((s.board != 0).any(), 0.0, jnp.nan)
-    verdict = proof_number.make_solver(dataclasses.replace(game, known_result=known), 1 << 12)(game.init())
+    verdict = proof_number.make_solver(
+        dataclasses.replace(game, hints=dataclasses.replace(game.hints, known_result=known)), 1 << 12
+    )(game.init())
     assert verdict.value == 0
 
 

@@ -36,8 +36,8 @@ def functions(game: Game, trained: TrainedNetwork | None) -> dict[str, tuple[Cal
     }
     if game.num_players == 2:
         found["wins"] = wins, (s, a)
-        if game.known_result is not None:
-            found["known"] = game.known_result, (s,)
+        if game.hints.known_result is not None:
+            found["known"] = game.hints.known_result, (s,)
     if trained is not None:
         planes = jnp.zeros((BATCH, *jax.eval_shape(game.observe, s).shape))
         weights = halved(trained.weights)
@@ -99,7 +99,7 @@ def description(game: Game, trained: TrainedNetwork | None) -> dict[str, Any]:
         }  # fmt: skip
     return {
         "players": game.num_players,
-        "cheap": game.moves_are_cheap,
+        "cheap": game.hints.moves_are_cheap,
         "init": [leaf(x) for x in jax.tree.leaves(game.init())],
         "network": network,
     }

@@ -69,7 +69,7 @@ class ServerContext:
         if shipped and proof_number.within_reach(game):
             found.append(f"prove:{PROOFS},{shipped}")
         found += [UNTRAINED, "uct:100", "uct:2000"]
-        if game.evaluate is not None and game.num_players == 2:
+        if game.hints.evaluate is not None and game.num_players == 2:
             found.append("greedy")
         found += ["random", PERSON]
         return list(dict.fromkeys(name for name in found if name))
@@ -438,8 +438,8 @@ class Session:
         if job is not None:
             thinking = {
                 "kind": self.kind,
-                "progress": round(job.progress, 3),
-                "simulations": job.simulated,
+                "progress": round(job.budget.progress(), 3),
+                "simulations": job.budget.done,
                 "compiling": self.context.thinker.compiling(job),
             }
         elif self.review is not None and not self.review.ended:
