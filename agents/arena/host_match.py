@@ -20,7 +20,7 @@ import numpy as np
 
 from agents.arena import match, openings
 from agents.arena.match import Games
-from agents.players.gtp_client import Process, Program, greeting
+from agents.players.gtp_client import Process, Program, greeting, report
 from agents.players.players import Guest, Player
 from envs.game import Array, Game
 
@@ -66,8 +66,8 @@ class Table:
         mover = int(self.facts(lane.state)[1])
         lane.state, lane.moves = self.move(lane.state, action), [*lane.moves, action]
         for process in lane.programs:
-            if process is not by:
-                process.ask(f"play {COLOURS[mover]} {self.game.action_name(action)}")
+            for command in () if process is by else report(self.game, COLOURS[mover], action):
+                process.ask(command)
 
     def answer(self, lane: Lane, process: Process, mover: int) -> None:
         """Takes the move that a program was asked for."""

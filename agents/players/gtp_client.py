@@ -1,4 +1,4 @@
-"""Other Go programs as players, over GTP."""
+"""Other programs as players, over GTP: engines of Go, and of Othello with the commands of Quarry and GRhino."""
 
 from __future__ import annotations
 
@@ -47,15 +47,24 @@ def program(spec: PlayerSpec) -> Program:
 
 
 def greeting(game: Game) -> tuple[str, ...]:
-    """GTP commands that set up the game.
+    """GTP commands that set up the game. Programs name its moves as `Game.action_name` does, in either case.
 
     Raises:
-        ValueError: the game is not Go.
+        ValueError: no GTP program is known to play the game.
     """
+    if game.name == "othello":
+        return "set_game Othello", "boardsize 8", "clear_board"
     if not game.name.startswith("go:"):
-        raise ValueError(f"{game.name}: GTP programs play Go")
+        raise ValueError(f"expected go or othello for a GTP program, got {game.name}")
     record = game.to_record(game.init())
     return f"boardsize {record['size']}", f"komi {record['komi']:g}", "clear_board"
+
+
+def report(game: Game, colour: str, action: int) -> tuple[str, ...]:
+    """GTP commands that report a move of the other player. Othello programs make a forced pass themselves: GRhino
+    refuses one."""
+    name = game.action_name(action)
+    return () if game.name == "othello" and name == "pass" else (f"play {colour} {name}",)
 
 
 class Process:

@@ -127,8 +127,8 @@ def test_unknown_programs_and_other_games_are_refused(program):
         gtp_client.program(parse("gtp:no-such-engine --fast"))
     with pytest.raises(ValueError, match="there is no program ''"):
         gtp_client.program(parse("gtp:"))
-    passing, game = program(says("pass")), envs.make("othello")
-    with pytest.raises(ValueError, match="GTP programs play Go"):
+    passing, game = program(says("pass")), envs.make("hex:size=5")
+    with pytest.raises(ValueError, match="expected go or othello for a GTP program, got hex:size=5"):
         host_match.play_games(game, passing, passing, games=2, opening_plies=0, seed=0)
     with pytest.raises(ValueError, match="play matches only"):
         make_player(passing.name, GAME, 8)

@@ -1,0 +1,53 @@
+"""Othello with GRhino, an independent program that speaks GTP (Debian package grhino)."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+
+import envs
+from agents.arena.host_match import Lane, Table
+from agents.players import gtp_client
+from agents.players.spec import parse
+
+ROOT = Path(__file__).parents[2]
+GRHINO = "gtp:gtp-rhino --level=1"
+
+
+def cells(text):
+    """The 64 squares of a printed board; ours marks legal moves with a star."""
+    return re.findall(r"[.XO]", text.partition("g h")[2].replace("*", "."))[:64]
+
+
+def test_whole_games_with_passes_are_the_same(golden):
+    """After every move of recorded games GRhino has our discs; it refuses passes, which it makes itself."""
+    table, passes = Table(envs.make("othello")), 0
+    names = [[table.game.action_name(a) for a in game["moves"]] for game in golden("othello.jsonl.gz")]
+    for moves in [moves for moves in names if "pass" in moves][:3]:
+        process = gtp_client.Process(gtp_client.program(parse(GRHINO)), 20.0)
+        state = table.game.init()
+        lane = Lane(0, 0, 0, [process, None], state, state, [])
+        try:
+            for command in gtp_client.greeting(table.game):
+                process.ask(command)
+            for name in moves:
+                table.play(lane, table.game.parse_action(name), None)
+                passes += name == "pass"
+                ours = cells(table.game.show(lane.state))
+                assert len(ours) == 64
+                assert cells(process.ask("showboard")) == ours, f"after {len(lane.moves)} moves"
+            assert bool(jax.device_get(table.game.over(lane.state)))
+        finally:
+            lane.close()
+    assert passes >= 3
+
+
+def test_grhino_beats_a_random_player():
+    command = [sys.executable, "evaluate.py", "match", GRHINO, "random", "--env=othello", "--games=4", "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["a"], result["games"], result["wins"]) == (GRHINO, 4, 4)
