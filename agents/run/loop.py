@@ -166,6 +166,8 @@ def build(
 ) -> Programs:
     """Compiles the programs of a run and checks that they fit into memory; `asked` interrupts rating matches."""
     began = time.monotonic()
+    report.phase("compiling")
+    report.say("compiling, which takes about a minute")
     parts = algorithm_of(config)
     start = lambda: parts.start_run(game, net, config)
     shapes = jax.eval_shape(start)
@@ -178,7 +180,7 @@ def build(
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
     row = replay.row_bytes(shapes.replay.rows)
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
-    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes for a position in the replay")
+    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes a replay row")
     rate = make_rating(game, config, asked) if config.rating_games else None
     return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
 
@@ -206,7 +208,7 @@ def demand_memory(
         copy = need._replace(play=need.run, learn=need.run)
         place = "of its host's memory for each device, to be saved, which has"
         memory.demand(copy, machine // local, config, devices.size, length, place)
-    return f", needs {need.most / memory.GIB:.2g} GiB on each device"
+    return f", needs {need.most / memory.GIB:.2g} GiB a device"
 
 
 def iterate(programs: Programs, config: Config, run: Run, progress: float, report: Report) -> tuple[Run, Ended, dict]:

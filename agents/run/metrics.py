@@ -1,4 +1,4 @@
-"""Output of a run: one JSON line per iteration, TensorBoard files, a line for the user and a progress bar."""
+"""Output of a run: one JSON line per iteration, TensorBoard files, warnings and progress for the user."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from tensorboardX.event_file_writer import EventsWriter
 from tensorboardX.proto import event_pb2
 from tensorboardX.summary import scalar
 
+from agents.run.progress import Progress, log_line
 from agents.runtime import advice, cli
 from agents.storage.jsonl import Lines
 
@@ -121,7 +121,7 @@ class Balance:
 
 
 class Report:
-    """Writes to the folder of a run. A terminal shows a short line per iteration, a pipe gets the JSON lines. A disk
+    """Writes to the folder of a run. A terminal shows `Progress`, a piped standard output gets the JSON lines. A disk
     that cannot be written is reported once and does not end the run."""
 
     def __init__(self, folder: Path, iteration: int, progress: float):
@@ -131,17 +131,7 @@ class Report:
         self.unwritten: set[str] = set()  # already reported to the user
         self.balance = Balance()
         self.console = cli.console(stderr=True)
-        columns = (
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-        )
-        self.bar = Progress(*columns, console=self.console, disable=not self.console.is_terminal)
-        self.known = ""  # headline of the last iteration, shown next to the phase
-        self.task = self.bar.add_task("compiling", total=1.0, left="")
-        self.bar.update(self.task, completed=progress)
-        self.bar.start()
+        self.progress = Progress(self.console, progress)
 
     def say(self, text: str) -> None:
         """Prints a line for the user on standard error; a failure to do so is ignored."""
@@ -155,13 +145,12 @@ class Report:
         self.write(METRICS, lambda: self.lines.add(line))
         known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
         self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
-        self.known = headline(figures)
-        self.bar.update(self.task, completed=progress, left=time_left(figures))
-        if sys.stdout.isatty():
-            self.say(summary(figures))
-        else:
+        self.progress.share, self.progress.figures = progress, figures
+        if not sys.stdout.isatty():
             with contextlib.suppress(OSError):
                 print(line, flush=True)
+        if self.progress.due():
+            self.say(log_line(figures))
         if warning := self.balance.warning(figures):
             self.say(warning)
 
@@ -177,10 +166,10 @@ class Report:
 
     def phase(self, name: str) -> None:
         """Shows the phase that begins now."""
-        self.bar.update(self.task, description=f"{name}  {self.known}")
+        self.progress.phase = name
 
     def close(self) -> None:
-        self.bar.stop()
+        self.progress.close()
         self.board.close()
         self.lines.close()
 
@@ -214,30 +203,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}") if math.isfinite(value) else None
     return value
-
-
-def time_left(figures: dict[str, Any]) -> str:
-    """Time left of the budget, by the pace of the run so far; rich's own estimate forgets long iterations."""
-    minutes = figures["minutes_left"]
-    return "" if minutes is None else f"{minutes:.0f} min left" if minutes >= 1 else f"{60 * minutes:.0f} s left"
-
-
-def headline(figures: dict[str, Any]) -> str:
-    """Text of the progress bar: iteration, speed and rating."""
-    rating = "" if figures["rating"] is None else f", rating {figures['rating']:.0f}"
-    return f"iteration {figures['iteration']}, {figures['moves_per_second']:.0f} moves/s{rating}"
-
-
-def summary(figures: dict[str, Any]) -> str:
-    """The main metrics in one line."""
-    show = lambda name, form: "-" if figures[name] is None else format(figures[name], form)
-    speed = show("moves_per_second", ".0f")
-    left = time_left(figures)
-    return (
-        f"iteration {figures['iteration']:4d}  games {figures['total_games']:7d}  moves/s {speed}"
-        f"  policy loss {show('policy_loss', '.3f')} (floor {show('target_entropy', '.3f')})"
-        f"  value loss {show('value_loss', '.3f')}  draws {show('draw_rate', '.0%')}"
-        f"  length {show('game_length', '.1f')}  rating {show('rating', '.0f')}"
-        + (f"  {figures['skipped_updates']} updates skipped" if figures["skipped_updates"] else "")
-        + (f"  {left}" if left else "")
-    )

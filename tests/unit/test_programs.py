@@ -1,6 +1,7 @@
 """What the programs say, without starting any: bad input is one line, a run reports what goes wrong."""
 
 import dataclasses
+import io
 import json
 
 import numpy as np
@@ -14,28 +15,58 @@ from agents.arena.solve_commands import Solved, looks
 from agents.config import preset
 from agents.players import players as players_file
 from agents.players.players import usual_baselines
+from agents.run import progress as progress_file
 from agents.run.metrics import Balance, Report
 from agents.run.options import training
+from agents.run.progress import Progress
+from agents.runtime import cli
+
+FIGURES = {
+    "iteration": 12345, "moves_per_second": 51234.4, "total_games": 1234567, "total_plies": 98765432,
+    "policy_loss": 1.2344, "target_entropy": 0.9871, "value_loss": 0.4567, "value_baseline": 0.9602,
+    "game_length": 34.51, "draw_rate": 0.123, "rating": 1041.2, "skipped_updates": 2, "minutes_left": 1061.7,
+}  # fmt: skip
 
 
-def test_the_bar_shows_phase_rate_rating_and_the_time_left(tmp_path):
-    report = Report(tmp_path, 0, 0.0)
-    said = lambda: " ".join(report.bar.tasks[0].description.split())
-    assert said() == "compiling"
-    report.phase("self-play")
-    assert said() == "self-play"
-    figures = {"iteration": 3, "moves_per_second": 512.4, "rating": 41.2, "policy_loss": 1.5, "minutes_left": 61.7}
-    report.iteration(figures, 0.25)
-    report.phase("learning")
-    assert said() == "learning iteration 3, 512 moves/s, rating 41"
-    assert report.bar.tasks[0].completed == 0.25
-    report.phase("match")
-    assert said() == "match iteration 3, 512 moves/s, rating 41"
-    left = lambda: report.bar.tasks[0].fields["left"]
-    assert left() == "62 min left"
-    report.iteration(figures | {"minutes_left": 0.4}, 0.9)
-    assert left() == "24 s left"
+def drawn(progress: Progress, width: int) -> str:
+    out = io.StringIO()
+    cli.console(file=out, width=width).print(progress.rows())
+    return out.getvalue()
+
+
+def test_the_rows_of_a_run_fit_a_narrow_terminal(tmp_path):
+    """All figures, losses with what they are measured by, in few rows of at most 80 columns; no row is wrapped."""
+    progress = Progress(cli.console(file=io.StringIO(), width=80), 0.25)
+    progress.phase = "compiling"
+    first = drawn(progress, 80).splitlines()
+    assert len(first) == 1
+    assert first[0].startswith("compiling") and first[0].rstrip().endswith("25%  0:00")
+    progress.phase, progress.figures = "self-play", FIGURES
+    rows = drawn(progress, 80)
+    assert len(rows.splitlines()) == 7
+    assert max(map(len, rows.splitlines())) < 80
+    words = ("1,234,567 games", "51,234 moves/s", "1.234", "floor 0.987", "0.457", "0.960", "+1041 Elo", "1062 min")
+    assert [word for word in words if word not in rows] == []
+    progress.console.width = 40
+    assert len(drawn(progress, 40).splitlines()) == 7
+    progress.figures = {**FIGURES, "minutes_left": 0.4, "rating": None, "policy_loss": None, "value_loss": None}
+    progress.console.width = 80
+    assert "24 s left" in drawn(progress, 80)
+    assert "Elo" not in drawn(progress, 80)
+
+
+def test_a_line_of_the_log_comes_every_few_minutes(tmp_path, monkeypatch, capsys):
+    clock = [1000.0]
+    monkeypatch.setattr(progress_file.time, "monotonic", lambda: clock[0])
+    report, lines = Report(tmp_path, 0, 0.0), []
+    for minute in range(1, 11):
+        clock[0] += 60
+        report.iteration(FIGURES | {"iteration": minute, "rating": 41.2, "minutes_left": 10.0 - minute}, minute / 10)
+        lines += [line for line in capsys.readouterr().err.splitlines() if line]
     report.close()
+    assert [line.split(",")[0] for line in lines] == ["iteration 3", "iteration 6", "iteration 9"]
+    assert lines[2].endswith("51234 moves/s, policy loss 1.234, value loss 0.457, rating 41, 1 min left")
+    assert max(map(len, lines)) < 100
 
 
 def test_a_value_that_is_not_learned_is_told_once():
