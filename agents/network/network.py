@@ -332,6 +332,15 @@ def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
     return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, ask(planes[parts * ROWS :]))
 
 
+def _module(game: Game, config: NetworkOptions, train: bool, axis: str | None = None) -> PolicyValue:
+    return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train, axis)
+
+
+def make_heads(game: Game, config: NetworkOptions) -> Callable[[Any, Array], Heads]:
+    """(weights, planes) -> all heads of the network of `config` as in play, with running statistics."""
+    return jax.jit(_module(game, config, False).apply)
+
+
 def make_network(game: Game, config: NetworkOptions) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled.
 
@@ -341,9 +350,7 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
     if config.network not in BODIES:
         raise ValueError(f"--network: expected {', '.join(BODIES)}, got '{config.network}'")
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
-
-    def module(train: bool, axis: str | None = None) -> PolicyValue:
-        return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train, axis)
+    module = functools.partial(_module, game, config)
 
     @jax.jit
     def init(key) -> Any:

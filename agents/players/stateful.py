@@ -9,11 +9,13 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from agents.actions import ILLEGAL
 from agents.players import analysis
 from agents.players.analysis import Analyst
+from agents.players.ownership import Owners, make_owners
 from agents.players.players import Mover, for_play, make_player, simulations_of
 from agents.players.spec import NETWORK, PlayerSpec, parse
 from agents.runtime import mesh
@@ -21,7 +23,7 @@ from agents.search import tree as tree_search
 from agents.search.tree import Tree
 from agents.search.uct import uct_tree_policy
 from agents.solvers import proof_number
-from agents.storage.weights import load_network
+from agents.storage.weights import TrainedNetwork, load_network
 from envs.game import Game
 
 ROOM = 2**14  # nodes of a tree
@@ -34,15 +36,20 @@ def even_step(simulations: int | None, most: int) -> int:
     return most if simulations is None else simulations // -(-simulations // most)
 
 
-def network_analyst(folder: str, game: Game, trees: int, step: int) -> tuple[Analyst, Any]:
-    """The match search of a network in `trees` trees, and its weights; `folder` is that of a run or model.
+def network_for(folder: str, game: Game) -> TrainedNetwork:
+    """The network in `folder`, of a run or a model.
 
     Raises:
         ValueError: a network of another game.
     """
     trained = load_network(folder)
-    if not same_but_komi(trained.config.env, game.name):
+    if not same_board(trained.config.env, game.name):
         raise ValueError(f"expected a network for {game.name}, got one for {trained.config.env} in {folder}")
+    return trained
+
+
+def network_analyst(trained: TrainedNetwork, game: Game, trees: int, step: int) -> tuple[Analyst, Any]:
+    """The match search of a network in `trees` trees, and its weights."""
     config = for_play(dataclasses.replace(trained.config, search_loop="native"), game, step)
     devices = mesh.make_mesh(trees, trees)
     weights = jax.device_put(trained.weights, NamedSharding(devices, PartitionSpec()))
@@ -50,9 +57,10 @@ def network_analyst(folder: str, game: Game, trees: int, step: int) -> tuple[Ana
     return analyst, weights
 
 
-def same_but_komi(a: str, b: str) -> bool:
-    """Whether two games have the same positions and moves: the same game, or Go with another komi."""
-    without = [re.sub(r"komi=[^,]*", "", name) if name.startswith("go:") else name for name in (a, b)]
+def same_board(a: str, b: str) -> bool:
+    """Whether a network of game `a` can play game `b`: the same game, or Go with another komi or ko rule, which a
+    network does not see."""
+    without = [re.sub(r"(?:komi|ko)=[^,]*", "", name) if name.startswith("go:") else name for name in (a, b)]
     return without[0] == without[1]
 
 
@@ -72,11 +80,13 @@ class TreePlayer:
         the same time, on as many devices as divide their number."""
         self.game, self.network = game, spec.kind == NETWORK
         self.name = dataclasses.replace(spec, number=None).short_name
-        self.analyst, self.weights = (
-            network_analyst(spec.path, game, trees, even_step(spec.number, STEP))
-            if self.network
-            else (uct_analyst(game, trees, even_step(spec.number, UCT_STEP)), {})
-        )
+        self.owners: Owners | None = None
+        if self.network:
+            trained = network_for(spec.path, game)
+            self.analyst, self.weights = network_analyst(trained, game, trees, even_step(spec.number, STEP))
+            self.owners = make_owners(game, trained)
+        else:
+            self.analyst, self.weights = uct_analyst(game, trees, even_step(spec.number, UCT_STEP)), {}
         self._key, self._count = jax.random.key(seed), 0
         self._start: Any = None
         self._actions: list[int] = []
@@ -121,6 +131,14 @@ class TreePlayer:
             even = round(1 / max(1, int(self.game.mask(state).sum())), 4)
             said["moves"] = [move | {"prior": even} for move in said["moves"]]
         return said
+
+    def owners_after(self, moves: Sequence[dict[str, Any]]) -> np.ndarray | None:
+        """Expected final owner of each cell after the line of each move of a report: float32[len(moves), C], from 1 for
+        player 0 to -1 for player 1. None without a network that knows owners."""
+        if self.owners is None:
+            return None
+        state = jax.tree.map(lambda x: x[0, tree_search.ROOT], self.analyst.states(self._tree))
+        return self.owners([[self.game.parse_action(name) for name in move["line"]] for move in moves], state)
 
     def best(self) -> tuple[int, float]:
         """The move to play after a search, and its value for the mover, in [-1, 1]."""

@@ -38,6 +38,8 @@ class Options(config.Options):
     resign_threshold: Annotated[float, Range(least=-1, most=0)] = -0.9
     """Through GTP, the engine resigns when its value has been below this at three of its moves in a row, except in the
     opening; -1 plays to the end."""
+    gtp_name: str = "ripzero"
+    """Through GTP, the answer to `name`. Lizzie shows scores and territory for an engine named KataGo only."""
     seat: Annotated[int, Range(least=0, most=26)] = 1
     """Your place in the order of moves, from 1, in the terminal; 0 watches the opponent play all places."""
     host: str = "127.0.0.1"

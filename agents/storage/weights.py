@@ -8,9 +8,10 @@ import functools
 import hashlib
 import json
 import math
+import operator
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +49,11 @@ def find(path: Path) -> Path:
 
 
 @functools.lru_cache(maxsize=64)
-def shipped(game: Game) -> str | None:
-    """The shipped network for exactly this game, if any; as models/NAME where that path leads to it."""
+def shipped(game: Game, fits: Callable[[str, str], bool] = operator.eq) -> str | None:
+    """The shipped network for this game, if any; as models/NAME where that path leads to it. `fits` compares the name
+    of a network's game with that of `game`."""
     folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
-    path = next((path for path in folders if about(path)["config"].env == game.name), None)
+    path = next((path for path in folders if fits(about(path)["config"].env, game.name)), None)
     if path is None:
         return None
     short = Path("models") / path.name

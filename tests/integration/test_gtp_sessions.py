@@ -111,6 +111,7 @@ def test_each_board_is_played_with_the_network_that_comes_along_for_it():
     engine = Engine(Options(env="go:size=6", ui="gtp"), envs.make("go:size=6"))
     assert engine.plays_with.kind == "uct"
     ask(engine, "boardsize 5")
+    assert engine.plays_with.path.endswith("go_5x5")  # trained with another komi
     ask(engine, "komi 24.5")
     assert engine.plays_with.path.endswith("go_5x5")
     ask(engine, "boardsize 6")

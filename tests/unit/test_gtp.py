@@ -87,7 +87,7 @@ def test_commands_are_listed_and_known(engine):
         ("set_free_handicap A1 pass", "bad vertex list"),
         ("loadsgf", "syntax error"),
         ("loadsgf no_such_file.sgf", "cannot load file"),
-        ("lz-analyze b c", "unknown option 'c'; known are interval, minmoves, maxmoves, avoid and allow"),
+        ("lz-analyze b c", "unknown option 'c'; known are interval, minmoves, maxmoves, ownership, avoid and allow"),
         ("lz-analyze b interval", "syntax error"),
         ("lz-analyze b minmoves -1", "syntax error"),
         ("lz-analyze b avoid b A1", "syntax error"),

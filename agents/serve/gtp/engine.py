@@ -6,6 +6,7 @@ which discards the earlier moves and their ko restrictions.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import re
 import time
@@ -14,12 +15,12 @@ from typing import Any, NamedTuple
 import envs
 from agents.players.players import game_of
 from agents.players.spec import NETWORK, UCT, PlayerSpec, parse
-from agents.players.stateful import TreePlayer, same_but_komi
+from agents.players.stateful import TreePlayer, same_board
 from agents.serve import options as settings
 from agents.serve import sgf
 from agents.serve.options import Options
 from agents.storage import weights
-from envs import saved
+from envs import go, saved
 from envs.game import Game, HistoryState
 
 FEWEST_MOVES_LEFT = 10  # moves to keep time for, however full the board is
@@ -108,13 +109,13 @@ class Engine:
         self.game, self._tree_player = game, None
         self.mask, self.move = saved.compiled(game)
         record = game.to_record(game.init())
-        self.size, self.komi = record["size"], record["komi"]
+        self.size, self.komi, self.ko = record["size"], record["komi"], record["ko"]
         self.clear()
 
-    def other_game(self, size: int, komi: float) -> Game:
+    def other_game(self, size: int, komi: float, ko: str | None = None) -> Game:
         """Raises ValueError for an unsupported board."""
-        kept = ",".join(re.findall(r"(?:ko|history)=\w+", self.game.name))
-        return envs.make(f"go:size={size},komi={komi},{kept}")
+        history = re.findall(r"history=\w+", self.game.name)
+        return envs.make(",".join([f"go:size={size}", f"komi={komi}", f"ko={ko or self.ko}", *history]))
 
     def take_komi(self, komi: float) -> None:
         """Sets the komi and keeps the moves. A network evaluates for its own komi; finished games count with the new
@@ -123,6 +124,22 @@ class Engine:
             steps = self.steps
             self.take_game(self.other_game(self.size, komi))
             self.steps = steps  # positions do not hold the komi
+
+    def take_ko(self, ko: str) -> None:
+        """Sets the ko rule, `simple` or `psk`, and keeps the moves.
+
+        Raises:
+            ValueError: a move is illegal by that rule.
+        """
+        if ko == self.ko:
+            return
+        trial, board = copy.copy(self), self.game.to_record(self.steps[0].state)["board"]
+        black, white = (frozenset(p for p, cell in enumerate(board) if cell == colour) for colour in (1, -1))
+        trial.take_game(self.other_game(self.size, self.komi, ko))
+        trial.set_up(sgf.set_up(trial.game, (black, white), int(self.game.player(self.steps[0].state))))
+        for player, action in self.moves():
+            trial.play(player, action)
+        vars(self).update(vars(trial))  # all or nothing
 
     @property
     def tree_player(self) -> TreePlayer:
@@ -201,6 +218,13 @@ class Engine:
         self.spend(player, time.monotonic() - began)
         return self.tree_player.best()
 
+    def make_move(self, player: int, action: int, value: float | None) -> str:
+        """Plays a move of this value and returns its name, or resigns."""
+        if self.hopeless(player, value):
+            return "resign"
+        self.play(player, action, value)
+        return go.point_name(action, self.size)
+
     def hopeless(self, player: int, value: float | None) -> bool:
         """Whether `player` resigns rather than play a move of this value."""
         before = [step.value for step in self.steps if step.last is not None and step.last[0] == player]
@@ -240,9 +264,9 @@ def _spec_for(spec: PlayerSpec, game: Game, asked: bool) -> PlayerSpec:
         ValueError: a person asked for a network of another board.
     """
     of = game_of(spec)
-    if asked if of is None else same_but_komi(of, game.name):
+    if asked if of is None else same_board(of, game.name):
         return spec
     if asked:
         raise ValueError(f"expected a network for {game.name}, got one for {of} in {spec}")
-    shipped = weights.shipped(game)
+    shipped = weights.shipped(game, same_board)
     return PlayerSpec(NETWORK, shipped, spec.number) if shipped else PlayerSpec(UCT, number=spec.number)

@@ -1,6 +1,7 @@
 """A Go engine for other programs: GTP version 2 on standard input and output.
 
-It follows http://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2, with the analysis commands of Leela Zero.
+It follows http://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2, with commands of Leela Zero and of KataGo
+(https://github.com/lightvector/KataGo/blob/master/docs/GTP_Extensions.md).
 """
 
 from __future__ import annotations
@@ -10,76 +11,28 @@ import queue
 import re
 import sys
 import threading
-import time
 import traceback
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import NamedTuple, TextIO
-
-import numpy as np
+from collections.abc import Callable
+from typing import TextIO
 
 import envs
 from agents.serve import sgf
+from agents.serve.gtp import rules
+from agents.serve.gtp.arguments import (
+    SYNTAX,
+    WHOLE,
+    Refusal,
+    expect,
+    read_colour,
+    read_path,
+    read_seconds,
+    read_vertex,
+    read_whole,
+)
 from agents.serve.gtp.engine import Clock, Engine
+from agents.serve.gtp.reports import ANALYSES
 from agents.serve.options import Options
 from envs import go, saved
-
-COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
-EVERY = 100  # default centiseconds between two reports of an analysis
-SHOWN = 30  # default maximum of moves in a report
-WHOLE = re.compile(r"[0-9]{1,9}")
-
-
-class Refusal(Exception):
-    """A command that cannot be carried out; the message is the answer, in the words of the protocol."""
-
-
-SYNTAX = Refusal("syntax error")
-
-
-# Arguments
-
-
-def _colour(word: str) -> int:
-    if word.lower() not in COLOURS:
-        raise SYNTAX
-    return COLOURS[word.lower()]
-
-
-def _whole(word: str) -> int:
-    if not WHOLE.fullmatch(word):
-        raise SYNTAX
-    return int(word)
-
-
-def _seconds(word: str) -> float:
-    """Whole seconds in the protocol; some programs send fractions."""
-    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", word):
-        raise SYNTAX
-    return float(word)
-
-
-def _vertex(engine: Engine, word: str) -> int:
-    try:
-        return go.parse_point(word, engine.size)
-    except ValueError:
-        raise Refusal("invalid coordinate") from None
-
-
-def _path(words: list[str]) -> Path:
-    """A path of one or more words, quoted or not: the protocol defines neither, and programs send both."""
-    text = " ".join(words)
-    if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'":
-        text = text[1:-1]
-    if not text:
-        raise SYNTAX
-    return Path(text)
-
-
-def _wants(arguments: list[str], least: int, most: int | None = None) -> None:
-    if not least <= len(arguments) <= (least if most is None else most):
-        raise SYNTAX
-
 
 # Commands: (engine, arguments) -> the answer
 
@@ -89,7 +42,7 @@ def protocol_version(engine: Engine, arguments: list[str]) -> str:
 
 
 def name(engine: Engine, arguments: list[str]) -> str:
-    return "ripzero"
+    return engine.options.gtp_name
 
 
 def version(engine: Engine, arguments: list[str]) -> str:
@@ -97,7 +50,7 @@ def version(engine: Engine, arguments: list[str]) -> str:
 
 
 def known_command(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 1)
+    expect(arguments, 1)
     return "true" if arguments[0] in (*COMMANDS, *ANALYSES) else "false"
 
 
@@ -110,8 +63,8 @@ def stop(engine: Engine, arguments: list[str]) -> str:
 
 
 def boardsize(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 1)
-    size = _whole(arguments[0])
+    expect(arguments, 1)
+    size = read_whole(arguments[0])
     if size == engine.size:
         engine.clear()
         return ""
@@ -128,7 +81,7 @@ def clear_board(engine: Engine, arguments: list[str]) -> str:
 
 
 def komi(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 1)
+    expect(arguments, 1)
     if not re.fullmatch(r"[-+]?[0-9]{1,4}(\.[0-9]{1,6})?", arguments[0]):
         raise SYNTAX
     engine.take_komi(float(arguments[0]))
@@ -136,29 +89,21 @@ def komi(engine: Engine, arguments: list[str]) -> str:
 
 
 def play(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 2)
-    engine.play(_colour(arguments[0]), _vertex(engine, arguments[1]))
+    expect(arguments, 2)
+    engine.play(read_colour(arguments[0]), read_vertex(engine, arguments[1]))
     return ""
 
 
 def genmove(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 1)
-    player = _colour(arguments[0])
-    return _made(engine, player, *engine.choose(player))
-
-
-def _made(engine: Engine, player: int, action: int, value: float | None) -> str:
-    """Plays a move, or resigns."""
-    if engine.hopeless(player, value):
-        return "resign"
-    engine.play(player, action, value)
-    return go.point_name(action, engine.size)
+    expect(arguments, 1)
+    player = read_colour(arguments[0])
+    return engine.make_move(player, *engine.choose(player))
 
 
 def reg_genmove(engine: Engine, arguments: list[str]) -> str:
     """Never resigns: the command is about a position, not about a game."""
-    _wants(arguments, 1)
-    return go.point_name(engine.choose(_colour(arguments[0]))[0], engine.size)
+    expect(arguments, 1)
+    return go.point_name(engine.choose(read_colour(arguments[0]))[0], engine.size)
 
 
 def undo(engine: Engine, arguments: list[str]) -> str:
@@ -173,15 +118,15 @@ def showboard(engine: Engine, arguments: list[str]) -> str:
 
 
 def time_settings(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 3)
-    clock = Clock(_seconds(arguments[0]), _seconds(arguments[1]), _whole(arguments[2]))
+    expect(arguments, 3)
+    clock = Clock(read_seconds(arguments[0]), read_seconds(arguments[1]), read_whole(arguments[2]))
     engine.clock, engine.left = clock, [clock.full] * 2
     return ""
 
 
 def time_left(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 3)
-    player, seconds, stones = _colour(arguments[0]), _seconds(arguments[1]), _whole(arguments[2])
+    expect(arguments, 3)
+    player, seconds, stones = read_colour(arguments[0]), read_seconds(arguments[1]), read_whole(arguments[2])
     if engine.clock is None:
         engine.clock, engine.left = Clock(seconds, 0, 0), [(seconds, stones)] * 2
     engine.left[player] = seconds, stones
@@ -194,7 +139,7 @@ def final_score(engine: Engine, arguments: list[str]) -> str:
 
 
 def final_status_list(engine: Engine, arguments: list[str]) -> str:
-    _wants(arguments, 1)
+    expect(arguments, 1)
     if arguments[0] not in ("alive", "dead", "seki"):
         raise SYNTAX
     stones = [go.point_name(p, engine.size) for p, cell in enumerate(engine.board()) if cell]
@@ -203,9 +148,9 @@ def final_status_list(engine: Engine, arguments: list[str]) -> str:
 
 def loadsgf(engine: Engine, arguments: list[str]) -> str:
     """Loads the position before the given move, by default the last position."""
-    path, most = _path(arguments), None
+    path, most = read_path(arguments), None
     if len(arguments) > 1 and WHOLE.fullmatch(arguments[-1]) and not path.is_file():
-        path, most = _path(arguments[:-1]), int(arguments[-1])
+        path, most = read_path(arguments[:-1]), int(arguments[-1])
     if not path.is_file():
         raise Refusal("cannot load file")
     with path.open("rb") as file:
@@ -226,22 +171,22 @@ def printsgf(engine: Engine, arguments: list[str]) -> str:
     text = sgf.write(engine.game, engine.steps[0].state, engine.moves(), result)
     if not arguments:
         return text.strip()
-    saved.write(_path(arguments), text)
+    saved.write(read_path(arguments), text)
     return ""
 
 
 def fixed_handicap(engine: Engine, arguments: list[str]) -> str:
     """Stones on the marked points in the order of the protocol's table."""
-    _wants(arguments, 1)
-    points = _fixed_points(engine.size, _whole(arguments[0]))
+    expect(arguments, 1)
+    points = _fixed_points(engine.size, read_whole(arguments[0]))
     _put(engine, points)
     return " ".join(go.point_name(p, engine.size) for p in points)
 
 
 def place_free_handicap(engine: Engine, arguments: list[str]) -> str:
     """Stones on the marked points; the protocol lets the engine place fewer than requested."""
-    _wants(arguments, 1)
-    stones, size = _whole(arguments[0]), engine.size
+    expect(arguments, 1)
+    stones, size = read_whole(arguments[0]), engine.size
     if not 2 <= stones < size**2:
         raise Refusal("invalid number of stones")
     points = _marked(size, min(stones, 4 if size % 2 == 0 or size <= 7 else 9))
@@ -250,7 +195,7 @@ def place_free_handicap(engine: Engine, arguments: list[str]) -> str:
 
 
 def set_free_handicap(engine: Engine, arguments: list[str]) -> str:
-    points = [_vertex(engine, word) for word in arguments]
+    points = [read_vertex(engine, word) for word in arguments]
     if len(points) < 2 or len(set(points)) < len(points) or engine.size**2 in points:
         raise Refusal("bad vertex list")
     _put(engine, points)
@@ -285,6 +230,16 @@ def _marked(size: int, stones: int) -> list[int]:
     return [row * size + col for row, col in chosen]
 
 
+def kata_get_rules(engine: Engine, arguments: list[str]) -> str:
+    return rules.as_json(engine.ko)
+
+
+def kata_set_rules(engine: Engine, arguments: list[str]) -> str:
+    """The position keeps its moves."""
+    engine.take_ko(rules.ko_of(" ".join(arguments)))
+    return ""
+
+
 COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
     "protocol_version": protocol_version,
     "name": name,
@@ -309,99 +264,9 @@ COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
     "fixed_handicap": fixed_handicap,
     "place_free_handicap": place_free_handicap,
     "set_free_handicap": set_free_handicap,
+    "kata-get-rules": kata_get_rules,
+    "kata-set-rules": kata_set_rules,
 }
-
-
-# Analysis: reports until the next line of the controller
-
-
-class Wish(NamedTuple):
-    """Options of an analysis."""
-
-    player: int
-    interval: float  # seconds between two reports
-    least: int  # minimum of moves in a report, even without visits
-    most: int  # maximum of moves in a report
-    among: frozenset[int] | None  # root moves to search; None for all
-
-
-def _wish(engine: Engine, arguments: list[str]) -> Wish:
-    """`[colour] [CENTISECONDS]`, then options; the protocol of Leela Zero with KataGo's `maxmoves`."""
-    rest = list(arguments)
-    player = _colour(rest.pop(0)) if rest and rest[0].lower() in COLOURS else engine.to_move
-    numbers = {"interval": EVERY, "minmoves": 0, "maxmoves": SHOWN}
-    if rest and WHOLE.fullmatch(rest[0]):
-        numbers["interval"] = int(rest.pop(0))
-    step = engine.turn_to(player)
-    legal = frozenset(np.flatnonzero(engine.mask(step.state)).tolist())
-    among = legal
-    while rest:
-        option, *words = rest
-        if option in numbers:
-            _wants(words[:1], 1)
-            numbers[option], rest = _whole(words[0]), words[1:]
-        elif option in ("avoid", "allow"):
-            _wants(words[:3], 3)
-            if (_colour(words[0]), _whole(words[2])) != (player, 1):
-                raise Refusal(
-                    f"{option} is known for the next move alone: expected the colour to move and a depth of 1"
-                )
-            named = {_vertex(engine, word) for word in words[1].split(",")}
-            among, rest = among - named if option == "avoid" else among & named, words[3:]
-        else:
-            raise Refusal(f"unknown option '{option}'; known are {', '.join(numbers)}, avoid and allow")
-    if not among:
-        raise Refusal("no legal move is left to look at")
-    least, most = numbers["minmoves"], max(1, numbers["minmoves"], numbers["maxmoves"])
-    return Wish(player, max(1, numbers["interval"]) / 100, least, most, None if among == legal else among)
-
-
-def info(engine: Engine, wish: Wish) -> str:
-    """The moves with visits, in the format of Leela Zero: values in units of 1/10000, from the mover's view."""
-    words = []
-    for order, move in enumerate(engine.tree_player.report(wish.most)["moves"]):
-        if move["visits"] or order < wish.least:
-            winrate, prior = round(5000 * (move["value"] + 1)), round(10000 * move["prior"])
-            words.append(
-                f"info move {move['action']} visits {move['visits']} winrate {winrate} prior {prior} "
-                f"order {order} pv {' '.join(move['line'])}"
-            )
-    return " ".join(words)
-
-
-def lz_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
-    """Reports until the next command."""
-    wish = _wish(engine, arguments)
-    while not engine.over:
-        began = time.monotonic()
-        engine.think(wish.player, seconds=wish.interval, among=wish.among)
-        yield info(engine, wish)
-        while not interrupted() and time.monotonic() - began < wish.interval:
-            time.sleep(0.01)  # the tree is full, or one more step would have taken too long
-        if interrupted():
-            return
-
-
-def lz_genmove_analyze(engine: Engine, arguments: list[str], interrupted: Callable[[], bool]) -> Iterator[str]:
-    """Reports during the search for a move, then plays it."""
-    wish = _wish(engine, arguments)
-    player = wish.player
-    action, value = engine.size**2, None
-    if not engine.over:
-        began, (seconds, simulations) = time.monotonic(), engine.budget(player)
-        passed, made = 0.0, 1
-        while made and passed < seconds and (simulations is None or simulations > 0):
-            made = engine.think(player, min(wish.interval, seconds - passed), simulations, wish.among)
-            simulations = None if simulations is None else simulations - made // engine.options.trees
-            passed = time.monotonic() - began
-            yield info(engine, wish)
-        engine.spend(player, passed)
-        action, value = engine.tree_player.best()
-    yield f"play {_made(engine, player, action, value)}"
-
-
-Analysis = Callable[[Engine, list[str], Callable[[], bool]], Iterator[str]]
-ANALYSES: dict[str, Analysis] = {"lz-analyze": lz_analyze, "lz-genmove_analyze": lz_genmove_analyze}
 
 
 # The protocol

@@ -1,0 +1,61 @@
+"""Owners of the cells at the end of the game, as a network trained with `Game.owners` expects them (Go, Othello)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from agents.network.network import make_heads
+from agents.storage.weights import TrainedNetwork
+from envs.game import Array, Game
+
+BATCH = 32  # lines followed together
+LONGEST = 12  # moves of a line that are followed
+
+Owners: TypeAlias = Callable[[Sequence[Sequence[int]], Any], np.ndarray]
+"""(lines, state) -> float32[len(lines), C], expected owner of each cell after each line of actions from `state`: 1 for
+player 0, -1 for player 1, 0 for nobody or an even chance. Cells are row by row as in `observe`."""
+
+
+def make_owners(game: Game, trained: TrainedNetwork) -> Owners | None:
+    """The owners that a network expects; None if the game has no owners or the network did not learn them."""
+    if game.owners is None or not trained.config.future_weight or game.num_players != 2:
+        return None
+    expected = jax.jit(jax.vmap(make_expected(game, trained), in_axes=(None, None, 0)))
+
+    def owners(lines: Sequence[Sequence[int]], state: Any) -> np.ndarray:
+        actions = np.full((-(-len(lines) // BATCH) * BATCH, LONGEST), -1, np.int32)
+        for row, line in zip(actions, lines, strict=False):
+            row[: len(line)] = line[:LONGEST]
+        parts = [expected(trained.weights, state, part) for part in actions.reshape(-1, BATCH, LONGEST)]
+        return np.concatenate(parts)[: len(lines)]
+
+    return owners
+
+
+def make_expected(game: Game, trained: TrainedNetwork) -> Callable[[Any, Any, Array], Array]:
+    """(weights, state, actions int32[LONGEST]) -> float32[C] after the actions, -1 for none. Exact in a finished
+    game."""
+    final_owners, heads = game.owners, make_heads(game, trained.config)
+    assert final_owners is not None and game.to_mover_frame is None
+
+    def move(state: Any, action: Array) -> tuple[Any, None]:
+        moved = game.move(state, jnp.maximum(action, 0))
+        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), moved, state), None
+
+    def expected(weights: Any, state: Any, actions: Array) -> Array:
+        state = jax.lax.scan(move, state, actions)[0]
+        planes, final = game.observe(state), final_owners(state)
+        future = heads(weights, planes[None]).future
+        assert future is not None
+        shares = jax.nn.softmax(future[0])
+        margins = shares[:, 0] - shares[:, 1]  # for the mover
+        known = (final == 0).astype(jnp.float32) - (final == 1)
+        cells = planes.shape[0] * planes.shape[1]
+        return jnp.where(game.over(state), known, jnp.where(game.player(state) == 0, margins, -margins))[:cells]
+
+    return expected
