@@ -7,7 +7,7 @@ import dataclasses
 import io
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -21,12 +21,13 @@ from agents.players.human import coloured
 from agents.players.players import Mover
 from agents.players.spec import NETWORK, PERSON, UCT, PlayerSpec, parse
 from agents.players.stateful import TreePlayer, make_mover, words
-from agents.runtime import advice, cli
+from agents.runtime import advice, cli, keyboard
 from agents.serve import options as settings
 from agents.serve.options import Options
 from agents.storage import weights
 from envs import saved
-from envs.game import Game, first_player, seats
+from envs.game import Game, first_player, seats, titles
+from envs.legends import legend
 
 
 class TerminalGame:
@@ -42,6 +43,8 @@ class TerminalGame:
         if self.spec.kind != PERSON:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
         self.tree_player: TreePlayer | None = None  # made for the first hint or evaluation
+        self.thoughts: dict[tuple[int, ...], dict[str, Any]] = {}  # by the moves so far: hint and eval agree
+        self.warm: set[str] = set()  # what has searched before, and so is compiled
         self.mask, self.move = saved.compiled(game)
         self.begin(game.init(), [])
 
@@ -50,6 +53,7 @@ class TerminalGame:
         if resigned is not None and not self.mask(states[-1]).any():
             raise ValueError("resigned: the game was over before")
         self.states, self.actions, self.resigned = states, actions, resigned
+        self.thoughts.clear()
 
     @property
     def state(self) -> Any:
@@ -71,8 +75,9 @@ class TerminalGame:
         self.states.append(self.move(self.state, action))
         self.actions.append(action)
 
-    def say(self, text: Any = "") -> None:
-        self.console.print(text, soft_wrap=True)
+    def say(self, text: str | Text = "") -> None:
+        """Prints a line; a terminal breaks sentences between words, and boards not at all."""
+        self.console.print(text, soft_wrap=isinstance(text, Text) or not self.console.is_terminal)
 
     def show(self) -> None:
         self.say()
@@ -80,7 +85,7 @@ class TerminalGame:
 
     def turn_of_the_opponent(self) -> None:
         assert self.mover is not None
-        with self.console.status(Text(f"{self.name} thinks")) if self.console.is_terminal else contextlib.nullcontext():
+        with self.waiting(self.name, f"{self.name} thinks"):
             action = self.mover(self.states[0], self.actions, self.state)
         self.say(f"{self.name} plays {self.game.action_name(action)}")
         self.play(action)
@@ -101,19 +106,44 @@ class TerminalGame:
         """The value of a position or a move, as text."""
         return words(said["value"], said["proven"], self.game.num_players)
 
+    @contextlib.contextmanager
+    def waiting(self, who: str, words: str) -> Iterator[None]:
+        """Shows on a terminal what is going on; the first search of `who` has to be compiled."""
+        text = words if who in self.warm else f"{words}; compiling first, once, up to a minute"
+        self.warm.add(who)
+        with show_waiting(self.console, text):
+            yield
+
     def thought(self) -> dict[str, Any]:
-        """Analysis of the position by the opponent's network, else the shipped one, else MCTS with play-outs."""
+        """Analysis of the position by the opponent's network, else the shipped one, else MCTS with play-outs. A
+        position is searched once."""
         if not self.legal.size:
             raise ValueError("the game is over")
+        moves = tuple(self.actions)
+        if moves not in self.thoughts:
+            with self.waiting("analysis", "thinking"):
+                self.thoughts[moves] = self.think()
+        return self.thoughts[moves]
+
+    def think(self) -> dict[str, Any]:
         if self.tree_player is None:
             folder = self.spec.path if self.spec.kind == NETWORK else weights.shipped(self.game)
             spec = PlayerSpec(NETWORK, folder) if folder else PlayerSpec(UCT)
             spec = dataclasses.replace(spec, number=self.options.num_simulations)
             self.tree_player = TreePlayer(spec, self.game, seed=1, trees=self.options.trees)
         self.tree_player.place(self.states[0], self.actions, self.state)
-        with self.console.status("thinking") if self.console.is_terminal else contextlib.nullcontext():
-            self.tree_player.think(self.options.seconds, self.options.num_simulations)
+        self.tree_player.think(self.options.seconds, self.options.num_simulations)
         return self.tree_player.report()
+
+
+@contextlib.contextmanager
+def show_waiting(console: Console, text: str) -> Iterator[None]:
+    """A spinner with the text, on a terminal only; what is typed meanwhile is neither shown nor kept."""
+    if not console.is_terminal:
+        yield
+        return
+    with keyboard.ignored(), console.status(Text(text)):
+        yield
 
 
 def seat(game: Game, player: int) -> int:
@@ -180,6 +210,14 @@ def board(session: TerminalGame, arguments: list[str]) -> None:
     session.show()
 
 
+def rules(session: TerminalGame, arguments: list[str]) -> None:
+    """the rules in brief, and the signs of the board"""
+    title, text = titles(session.game)
+    session.say(f"{title}: {text}" if text else title)
+    if signs := legend(session.game):
+        session.say(f"Signs: {signs}")
+
+
 def new(session: TerminalGame, arguments: list[str]) -> None:
     """starts another game"""
     session.begin(session.game.init(), [])
@@ -237,6 +275,7 @@ COMMANDS: dict[str, Command] = {
     "resign": resign,
     "moves": moves,
     "board": board,
+    "rules": rules,
     "save": save,
     "load": load,
     "new": new,
@@ -302,7 +341,11 @@ def serve(options: Options) -> None:
         import readline  # noqa: F401  arrow keys, if the system has readline
     console = cli.console()
     game = envs.make(options.env)
-    session = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
+    with show_waiting(console, f"compiling {game.name}"):
+        session = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
+        first = saved.legal_names(game, session.legal)
+    rules(session, [])
+    session.say(f"A move is its name; {first}")
     whom = "two people" if session.mover is None else f"against {session.name}"
-    console.print(f"{game.name}, {whom}; 'help' lists the commands", soft_wrap=True)
+    session.say(f"{game.name}, {whom}; 'help' lists the commands")
     run(session)

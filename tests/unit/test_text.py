@@ -75,7 +75,7 @@ def test_seats_and_three_players(sit):
     game = envs.make("foq_multi:rows=4,cols=4")
     names = re.search(r"played: (.*)\n", printed)[1].split()
     assert len(names) == 1
-    legal = re.search(r"legal: (.*)\n", printed)[1].split()
+    legal = re.findall(r"legal: (.*)\n", printed)[-1].split()
     state = saved.replay(game, game.init(), names)[0][-1]
     assert legal == [game.action_name(int(a)) for a in np.flatnonzero(game.mask(state))]
     printed = sit("--env=foq_multi:rows=4,cols=4 --opponent=random --seat=0")
