@@ -1,5 +1,5 @@
 "use strict";
-// Sends a page's calls to the worker in place of a server, see `call` in page.js.
+// Sends a page's calls to the worker in place of a server, see `call` in game.js.
 
 {
   const source = document.getElementById("worker").textContent;

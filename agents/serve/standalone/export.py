@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -58,15 +59,18 @@ def page(game: Game, trained: TrainedNetwork | None, player: str) -> str:
             (HERE / "worker.js").read_text(encoding="utf-8"),
         ]
     )
-    html, style, script = ((PAGE / name).read_text(encoding="utf-8") for name in ("index.html", "style.css", "page.js"))
+    html, style = ((PAGE / name).read_text(encoding="utf-8") for name in ("index.html", "style.css"))
     client = (HERE / "client.js").read_text(encoding="utf-8")
+    links = re.findall(r'<script src="(.+?)" defer></script>', html)
+    scripts = [client, *((PAGE / name).read_text(encoding="utf-8") for name in links)]
     charset, policy = '<meta charset="utf-8">', f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     parts = {
         charset: f"{charset}\n{policy}",
         '<link rel="stylesheet" href="style.css">': f"<style>\n{style}\n{HIDDEN}\n</style>",
-        '<script src="page.js" defer></script>': "",
+        **{f'<script src="{name}" defer></script>': "" for name in links},
         "</body>": f'<script type="text/plain" id="worker">\n{_inside(worker)}</script>\n'
-        f"<script>\n{_inside(client)}</script>\n<script>\n{_inside(script)}</script>\n</body>",
+        + "".join(f"<script>\n{_inside(script)}</script>\n" for script in scripts)
+        + "</body>",
     }
     for old, new in parts.items():
         assert html.count(old) == 1, old

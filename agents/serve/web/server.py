@@ -1,6 +1,6 @@
 """The page and its JSON interface, served to browsers on this machine.
 
-    GET    /                                 the page: index.html, style.css, page.js
+    GET    /                                 the page: index.html, and beside it the other files of agents/serve/page
     GET    /api/games                        games that can be chosen, each with its opponents
     POST   /api/sessions                     a new or saved game, see `Sessions.create`
     GET    /api/sessions/ID?version=N        what a page shows; all of it unless N is the current version
@@ -179,8 +179,7 @@ def make_app(context: ServerContext) -> Starlette:
     app = Starlette(
         routes=[
             Route("/", file("index.html")),
-            Route("/style.css", file("style.css")),
-            Route("/page.js", file("page.js")),
+            *(Route(f"/{path.name}", file(path.name)) for path in PAGE.iterdir()),
             Route("/api/games", list_games),
             Route("/api/status", status),
             Route("/api/sessions", create, methods=["POST"]),

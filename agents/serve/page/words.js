@@ -1,0 +1,52 @@
+"use strict";
+// Names, chances and results in words.
+
+const seat = (player) => view.seats[player];
+const person = (player) => view.players[player] === "person";
+const mine = () => !view.over && person(view.to_move);
+/** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
+const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
+const percent = (value) => `${Math.round(share(value) * 100)}%`;
+const legalWays = () => (mine() && !past ? view.legal : []);
+const pictured = () => past || view;
+const coarse = matchMedia("(pointer: coarse)"); // a finger, and most likely no keyboard
+
+function opponentName(name) {
+  if (name === "person") return "Another person";
+  if (name === "random") return "Random moves";
+  if (name === "greedy") return "Greedy, looks one move ahead";
+  const proofs = name.match(/^prove:(\d+),(.*)$/);
+  if (proofs) return `Proofs of ${Number(proofs[1]).toLocaleString("en")} positions, else: ${opponentName(proofs[2])}`;
+  const [kind, number] = name.split(":");
+  if (kind === "uct") return `Tree search with ${number} random games`;
+  if (kind === "minimax") return `Minimax, ${number} moves deep`;
+  return `Network ${name.split("/").slice(-2).join("/")}`;
+}
+
+function announce(before) {
+  const last = view.history.at(-1);
+  const words = [];
+  if (last && before && before.ply < view.ply) words.push(`${seat(last.player)} played ${last.words}.`);
+  words.push(view.over ? resultWords() : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
+  $("say").textContent = words.join(" ");
+}
+
+const alone = () => view.players.filter((name) => name === "person").length === 1;
+const yours = () => (alone() ? "Your move" : `${seat(view.to_move)} to move`);
+
+function resultWords() {
+  const best = Math.max(...view.result);
+  const winners = view.result.flatMap((x, i) => (x === best ? [i] : []));
+  if (best <= 0) return "A draw";
+  if (alone() && winners.length === 1 && person(winners[0])) return "You win";
+  return `${winners.map(seat).join(" and ")} win${winners.length === 1 ? "s" : ""}`;
+}
+
+/** A message for a few seconds. Inside an open dialog: all else is inert, and under its backdrop. */
+function toast(words) {
+  (document.querySelector("dialog[open]") || document.body).append($("toast"));
+  $("toast").textContent = words;
+  $("toast").hidden = false;
+  clearTimeout(toast.timer);
+  toast.timer = setTimeout(() => ($("toast").hidden = true), 5000);
+}
