@@ -109,3 +109,39 @@ def make(driver: webdriver.Chrome, way: dict) -> None:
     if len(same) > 1 or not way["cells"] or (len(way["cells"]) == 1 and way["label"] != way["action"]):
         one(driver, f"#choices button[data-action='{way['action']}']").click()
     wait(driver, lambda: game(driver)["version"] > before["version"], f"the move {way['action']}")
+
+
+def fresh(driver: webdriver.Chrome, address: str) -> dict:
+    """The page as a newcomer sees it. What it remembers is cleared where no script of its own could write it anew."""
+    driver.get(f"{address}/style.css")
+    driver.execute_script("sessionStorage.clear(); localStorage.clear()")
+    driver.get(address)
+    return known_result(driver)
+
+
+def press(driver: webdriver.Chrome, name: str) -> None:
+    one(driver, f"#{name}").click()
+
+
+def lit(driver: webdriver.Chrome) -> set[str]:
+    """Names of the cells that can be chosen."""
+    return set(driver.execute_script("return [...document.querySelectorAll('.lit')].map((x) => x.dataset.cell)"))
+
+
+def choose(driver: webdriver.Chrome, select: str, value: str) -> None:
+    one(driver, f"#{select} option[value='{value}']").click()
+
+
+AXE = (Path(__file__).parent / "axe.min.js").read_text(encoding="utf-8")
+RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+
+
+def violations(driver: webdriver.Chrome) -> list[str]:
+    """What axe-core finds wrong with what the page shows now: rule, element and reason."""
+    driver.execute_script(AXE)
+    script = """
+        const done = arguments[arguments.length - 1];
+        const words = (rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 120)} ${node.failureSummary}`);
+        axe.run(document, { runOnly: arguments[0] }).then((found) => done(found.violations.flatMap(words)));
+    """
+    return driver.execute_async_script(script, RULES)

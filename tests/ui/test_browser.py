@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from browser import browser, click_cell, game, known_result, make, one, server, text, wait
+from browser import browser, choose, click_cell, fresh, game, known_result, lit, make, one, press, server, text, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -35,18 +35,6 @@ def window():
         assert not [message for message in log if "Failed to load resource" not in message]
 
 
-def fresh(driver, address: str):
-    """The page as a newcomer sees it. What it remembers is cleared where no script of its own could write it anew."""
-    driver.get(f"{address}/style.css")
-    driver.execute_script("sessionStorage.clear(); localStorage.clear()")
-    driver.get(address)
-    return known_result(driver)
-
-
-def press(driver, name: str) -> None:
-    one(driver, f"#{name}").click()
-
-
 def start(driver, address: str, name: str, opponent: str, seat: str = "0"):
     """A new game by way of the dialog."""
     fresh(driver, address)
@@ -66,20 +54,12 @@ def start(driver, address: str, name: str, opponent: str, seat: str = "0"):
     return known_result(driver)
 
 
-def choose(driver, select: str, value: str) -> None:
-    one(driver, f"#{select} option[value='{value}']").click()
-
-
 def move(driver, action: str) -> dict:
     """Makes a move by mouse and waits for the answer; its first cell is lit."""
     way = next(way for way in known_result(driver)["legal"] if way["action"] == action)
     assert set(way["cells"][:1]) <= lit(driver)
     make(driver, way)
     return known_result(driver)
-
-
-def lit(driver) -> set[str]:
-    return set(driver.execute_script("return [...document.querySelectorAll('.lit')].map((x) => x.dataset.cell)"))
 
 
 def replayed(view: dict):
@@ -109,7 +89,7 @@ def test_a_whole_game_of_foq_with_the_mouse(window, foq):
     rules, state = replayed(view)
     assert bool(rules.over(state))
     won = float(rules.rewards(state)[0]) > 0
-    assert text(window, "#turn-title") == ("You win" if won else "Red wins")
+    assert text(window, "#turn-title") == ("You win" if won else "You lose")
     assert not lit(window)
     press(window, "review")
     view = wait(window, lambda: (v := game(window))["review"] and not v["thinking"] and v, "the review")
@@ -226,12 +206,13 @@ def test_thinking_shows_how_far_it_is_and_can_be_stopped(window, foq):
 def test_who_resigns_has_lost_and_may_take_it_back(window, foq):
     fresh(window, foq)
     press(window, "resign")
-    window.switch_to.alert.dismiss()
+    one(window, "#asking button[value='']").click()
     assert not game(window)["over"]
     press(window, "resign")
-    window.switch_to.alert.accept()
+    press(window, "agree")
     wait(window, lambda: game(window)["over"], "the end")
-    assert text(window, "#turn-title") == "Red wins"
+    assert text(window, "#turn-title") == "You lose"
+    assert text(window, "#turn-words") == "White resigned."
     assert not lit(window)
     press(window, "undo")
     wait(window, lambda: not game(window)["over"], "the game again")
@@ -245,7 +226,7 @@ def test_what_is_pressed_stays_while_answers_come_in(window, foq):
     while view["ply"] < 4 and not view["over"]:
         view = move(window, view["legal"][0]["action"])
     press(window, "review")
-    wait(window, lambda: game(window)["review"], "the review")
+    wait(window, lambda: (v := game(window))["review"] and not v["thinking"], "the review")
     here = "return [$('curve').firstChild, $('review-words').firstChild]"
     before = window.execute_script(here)
     old = window.execute_script("const { id, version } = view; return { id, version }")
@@ -332,18 +313,17 @@ def test_a_link_carries_the_position(window, foq):
 
 
 def test_a_reviewed_game_can_be_looked_at_move_by_move(window, foq):
-    """Earlier positions are those that were on the board, nothing can be played there, and the review stays."""
+    """Earlier positions are those that were on the board, and the review stays."""
     view = fresh(window, foq)
     pictures = [view["svg"]]
     view = move(window, view["legal"][0]["action"])
     view = move(window, view["legal"][0]["action"])
     moves = len(view["history"])
     press(window, "review")
-    wait(window, lambda: game(window)["review"], "the review")
+    wait(window, lambda: (v := game(window))["review"] and not v["thinking"], "the review")
     first = window.find_elements(By.CSS_SELECTOR, "#moves button")[0]
     first.click()
     wait(window, lambda: text(window, "#turn-title") == "After move 1", "the position after the first move")
-    assert not lit(window)
     rules = envs.make(view["game"])
     after = rules.step(rules.init(), rules.parse_action(view["history"][0]["action"]))
     assert window.execute_script("return past.svg") == rules.svg(after) != pictures[0]
@@ -393,7 +373,7 @@ def test_an_earlier_position_is_analysed_apart_from_the_game(window, foq):
     assert game(window)["version"] == over["version"]
     # A click in the graph goes to the move under it, which is marked.
     press(window, "review")
-    wait(window, lambda: game(window)["review"], "the review")
+    wait(window, lambda: (v := game(window))["review"] and not v["thinking"], "the review")
     assert "100%" in text(window, "#curve")
     at = "const b = document.querySelectorAll('#curve .grid')[0].getBoundingClientRect(); return [b.x, b.y, b.width]"
     window.execute_script("document.querySelector('#curve').scrollIntoView()")
@@ -521,7 +501,7 @@ def test_on_a_phone_every_cell_says_what_it_is(evopawness):
         assert phone.execute_script(size) >= 11
         assert "invert" in phone.execute_script("return getComputedStyle(document.querySelector('.key')).filter")
         # Reading order is the order of sight, and the tools are of one row and one size.
-        tops = "return ['board', 'turn', 'analyse', 'moves'].map((x) => $(x).getBoundingClientRect().top)"
+        tops = "return ['board', 'turn', 'moves', 'analyse'].map((x) => $(x).getBoundingClientRect().top)"
         assert phone.execute_script(tops) == sorted(phone.execute_script(tops))
         boxes = "return [...document.querySelectorAll('.tools button')].map((x) => x.getBoundingClientRect().toJSON())"
         tools = phone.execute_script(boxes)

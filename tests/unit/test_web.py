@@ -60,10 +60,10 @@ def test_the_squares_that_a_move_would_rip_are_shown(client):
     """From a8 to e8 the queen rips b8 to e8, and leaves a8."""
     session = begin(client, game="foq", players=PEOPLE)
     where = f"/api/sessions/{session['id']}/preview"
-    reply = client.get(where, params={"version": session["version"], "action": "e8"}).json()
+    reply = client.get(where, params={"version": session["version"], "ply": 0, "action": "e8"}).json()
     assert sorted(reply["changed"]) == ["a8", "b8", "c8", "d8", "e8"]
     assert reply["svg"] != session["svg"]
-    assert client.get(where, params={"version": session["version"], "action": "h1"}).status_code == 400
+    assert client.get(where, params={"version": session["version"], "ply": 0, "action": "h1"}).status_code == 400
     assert client.get(f"/api/sessions/{session['id']}").json()["ply"] == 0
 
 

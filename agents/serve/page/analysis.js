@@ -92,7 +92,10 @@ function changes(part, content) {
   return other;
 }
 
-/** The expected score of each player over the game; of two, of the first. A click goes to the move under it. */
+/**
+ * The expected score of each player over the game. With two, the first one's share of the height is below the edge in
+ * their colour, the other one's above. A click goes to the move under it.
+ */
 function drawGraph() {
   const plies = view.values.flatMap((values, ply) => (values ? [ply] : []));
   $("graph").hidden = plies.length < 2;
@@ -100,6 +103,9 @@ function drawGraph() {
   const [width, height, last] = [280, 80, Math.max(1, view.values.length - 1)];
   const across = (ply) => (ply / last) * width;
   const up = (part) => (1 - part) * height;
+  const at = (ply, player) => [across(ply), up(share(view.values[ply][player]))];
+  const line = (player) => plies.map((ply) => at(ply, player).map((x) => x.toFixed(1)).join(",")).join(" ");
+  const area = (player, edge) => `${line(player)} ${across(plies.at(-1))},${edge} ${across(plies[0])},${edge}`;
   const picture = document.createElementNS(SVG, "svg");
   const add = (kind, attributes, words = "") => {
     const node = document.createElementNS(SVG, kind);
@@ -109,30 +115,34 @@ function drawGraph() {
   };
   picture.setAttribute("viewBox", `-44 -8 ${width + 52} ${height + 28}`);
   picture.setAttribute("role", "img");
+  const two = view.seats.length === 2;
+  const players = two ? [0] : view.seats.map((_, player) => player);
+  if (two) {
+    add("polygon", { points: area(0, height), fill: colour(0) });
+    add("polygon", { points: area(0, 0), fill: colour(1) });
+    add("polyline", { class: "edge", points: line(0) });
+  }
   for (const part of [0, 1 / view.seats.length, 1]) {
     add("line", { class: "grid", x1: 0, x2: width, y1: up(part), y2: up(part) });
     add("text", { class: "axis", x: -6, y: up(part) + 4, "text-anchor": "end" }, `${Math.round(part * 100)}%`);
+  }
+  for (const player of two ? [] : players) {
+    add("polyline", { class: "case", points: line(player) });
+    add("polyline", { class: "chance", points: line(player), stroke: colour(player) });
   }
   for (const ply of new Set([0, last >> 1, last])) {
     add("text", { class: "axis", x: across(ply), y: height + 17, "text-anchor": ply === last ? "end" : "middle" }, ply || "move 0");
   }
   const seen = across(Math.min(last, pictured().ply));
   add("line", { class: "seen", x1: seen, x2: seen, y1: -4, y2: height + 4 });
-  const players = view.seats.length === 2 ? [0] : view.seats.map((_, i) => i);
   for (const player of players) {
-    const at = (ply) => [across(ply), up(share(view.values[ply][player]))];
-    const points = plies.map((ply) => at(ply).map((x) => x.toFixed(1)).join(",")).join(" ");
-    add("polyline", { class: player ? "other" : "first", points, "stroke-dasharray": ["", "7 4", "2 4", "9 3 2 3"][player] || "" });
+    const spot = (name, ply) => add("circle", { class: name, cx: at(ply, player)[0], cy: at(ply, player)[1], r: 4 });
     for (const move of view.review || []) {
-      if (!move.mark || (players.length > 1 && view.history[move.ply].player !== player)) continue;
-      const [cx, cy] = at(move.ply + 1);
-      add("circle", { class: "bad", cx, cy, r: 4 });
+      if (move.mark && view.values[move.ply + 1] && (two || view.history[move.ply].player === player)) spot("bad", move.ply + 1);
     }
-    if (!view.values[pictured().ply]) continue;
-    const [cx, cy] = at(pictured().ply);
-    add("circle", { class: "here", cx, cy, r: 4 });
+    if (view.values[pictured().ply]) spot("here", pictured().ply);
   }
-  const words = players.length === 1 ? `Chances of ${seat(0)}, move by move` : `Chances, move by move: ${view.seats.join(", ")}`;
+  const words = `Chances of ${view.seats.join(" and ")}, move by move`;
   picture.setAttribute("aria-label", `${words}: ${plies.map((ply) => percent(view.values[ply][0])).join(", ")}`);
   picture.onclick = (event) => {
     const x = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse()).x;

@@ -55,6 +55,32 @@ function boxOf(shape) {
   return { x: box.x + x, y: box.y + y, width: box.width, height: box.height };
 }
 
+/** What every innermost cell says of its contents. */
+const contents = () => new Map([...svg().querySelectorAll(".leaf")].map((cell) => [cell.dataset.cell, cellWords(cell).slice(cell.dataset.cell.length)]));
+
+const MOVING = 220; // milliseconds
+const still = matchMedia("(prefers-reduced-motion: reduce)");
+
+/** Shows what has changed since the board said `earlier`: a piece slides from where it stood, all else fades in. */
+function animate(earlier) {
+  if (still.matches || machine.getItem("still")) return;
+  const now = contents();
+  const changed = [...now.keys()].filter((name) => earlier.has(name) && earlier.get(name) !== now.get(name));
+  for (const name of changed) {
+    const pieces = [...cellOf(name).children].slice(2); // after its title and ground
+    const from = changed.find((other) => other !== name && earlier.get(other) === now.get(name) && now.get(other) !== now.get(name));
+    if (!from) {
+      for (const piece of pieces) piece.animate([{ opacity: 0 }, {}], MOVING);
+      continue;
+    }
+    const [[x, y], [u, v]] = [placeOf(shapeOf(cellOf(from))), placeOf(shapeOf(cellOf(name)))];
+    const side = flipped ? -1 : 1; // a turned piece has turned axes
+    cellOf(name).parentElement.append(cellOf(name)); // above what it slides over
+    const start = { transform: `translate(${side * (x - u)}px, ${side * (y - v)}px)`, composite: "add" };
+    for (const piece of pieces) piece.animate([start, { transform: "translate(0)", composite: "add" }], { duration: MOVING, easing: "ease-out" });
+  }
+}
+
 /** Marks what can be pointed at now, and everything else that the board says beyond the picture. */
 function light() {
   const picture = svg();
@@ -140,11 +166,12 @@ function drawNumbers(marks) {
   const { report, legal } = known();
   const moves = new Map(report.moves.map((move) => [move.action, move]));
   const best = new Map();
-  for (const way of elsewhere() ? legal : candidates()) {
+  const rank = (move) => report.moves.indexOf(move);
+  for (const way of legalWays().length ? candidates() : elsewhere() ? legal : []) {
     const name = way.cells[path.length];
     const move = moves.get(way.action);
     if (!name || !move) continue;
-    if (!best.has(name) || move.visits > best.get(name).visits) best.set(name, move);
+    if (!best.has(name) || rank(move) < rank(best.get(name))) best.set(name, move);
   }
   const total = Math.max(1, ...report.moves.map((move) => move.visits));
   for (const [name, move] of best) {

@@ -33,6 +33,16 @@ function remembered(kind) {
 }
 const [tab, machine] = [remembered("sessionStorage"), remembered("localStorage")];
 
+/** Forgets what was pointed at on the position that the board shows. */
+function leave() {
+  wanted++;
+  path = [];
+  shown = null;
+  told = "";
+  touched = "";
+  previews.clear();
+}
+
 // Talking with the server
 
 async function call(method, where, content) {
@@ -111,17 +121,15 @@ function take(news) {
   const before = view;
   // An answer may be late: of a game that was left meanwhile, or of a position before this one.
   if (view && (news.id !== view.id || news.version < view.version || (!fresh && news.version > view.version))) return;
+  const earlier = fresh && before?.id === news.id && before.ply < news.ply && !past ? contents() : null;
   view = fresh ? { ...news } : { ...view, ...news };
   if (fresh) {
-    path = [];
-    shown = null;
+    leave();
     past = null;
     study = null;
-    told = "";
-    touched = "";
     drawn = {};
-    previews.clear();
     drawBoard();
+    if (earlier) animate(earlier);
     drawMoves();
     tab.setItem("id", view.id);
     tab.setItem("game", JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));

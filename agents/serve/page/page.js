@@ -1,13 +1,21 @@
 "use strict";
 // The buttons, and the beginning.
 
-for (const word of ["undo", "redo", "hint", "resign", "review", "resume"]) $(word).onclick = () => command(word);
+for (const word of ["undo", "redo", "hint", "review", "resume"]) $(word).onclick = () => command(word);
 $("stop").onclick = () => {
   if (elsewhere() && known()?.thinking) call("POST", `sessions/${known().id}/stop`, {}).catch((error) => toast(error.message));
   else command("stop");
 };
 $("present").onclick = () => lookAt(view.ply);
-$("resign").onclick = () => confirm("Resign this game?") && command("resign");
+$("resign").onclick = async () => (await asked("Resign this game?", "Resign")) && command("resign");
+$("first").onclick = () => lookAt(0);
+$("back").onclick = () => walk(-1);
+$("next").onclick = () => walk(1);
+$("last").onclick = () => lookAt(view.ply);
+/** The same game from its start, with these players. */
+const anew = (players) => open({ game: view.game, start: view.save.start, players, ...view.limits });
+$("rematch").onclick = () => anew(view.players);
+$("swap").onclick = () => anew([view.players.at(-1), ...view.players.slice(0, -1)]);
 $("flip").onclick = () => {
   flipped = !flipped;
   $("flip").setAttribute("aria-pressed", String(flipped));
@@ -37,6 +45,46 @@ for (const button of $("overlay").children) {
     drawChoices();
   };
 }
+
+// Keys
+
+const KEYS = {
+  u: ["undo", "take a move back"],
+  r: ["redo", "make it again"],
+  h: ["hint", "a hint"],
+  a: ["analyse", "analysis on and off"],
+  f: ["flip", "turn the board"],
+  "?": ["keys", "this list"],
+  ArrowLeft: ["back", "one move back"],
+  ArrowRight: ["next", "one move on"],
+  Home: ["first", "first position"],
+  End: ["last", "last position"],
+};
+const KEY_NAMES = { ArrowLeft: "←", ArrowRight: "→" };
+const BOARD_KEYS = [["Tab", "to the board; then the arrows go from cell to cell"], ["Enter", "choose a cell"], ["Escape", "choose anew"]];
+const keyName = (key) => KEY_NAMES[key] || (key.length > 1 ? key : key.toUpperCase());
+for (const [key, [id]] of Object.entries(KEYS)) {
+  $(id).setAttribute("aria-keyshortcuts", key);
+  $(id).title = `Key ${keyName(key)}`;
+}
+const keyRows = [...Object.entries(KEYS).map(([key, [, words]]) => [keyName(key), words]), ...BOARD_KEYS];
+$("key-list").replaceChildren(...keyRows.flatMap(([key, words]) => [
+  Object.assign(document.createElement("dt"), { textContent: key }),
+  Object.assign(document.createElement("dd"), { textContent: words }),
+]));
+document.addEventListener("keydown", (event) => {
+  const key = event.key.length > 1 ? event.key : event.key.toLowerCase();
+  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[key] || event.defaultPrevented) return;
+  if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
+  event.preventDefault();
+  const button = $(KEYS[key][0]);
+  if (!button.disabled) button.click();
+});
+$("keys").onclick = () => $("settings").showModal();
+$("moving").checked = !machine.getItem("still");
+$("moving").onchange = () => machine.setItem("still", $("moving").checked ? "" : "1");
+
+// Colours
 
 const THEMES = { "": "Colours: as the system", light: "Colours: light", dark: "Colours: dark" };
 function theme(name) {

@@ -3,7 +3,7 @@
 
 /** Points at a cell: goes on with a move, makes it where it is complete, or begins anew with another piece. */
 function point(name, byTouch = false) {
-  if (!view || !mine() || busy) return;
+  if (!view || !legalWays().length || busy) return;
   if (!nextCells().has(name)) {
     const other = path[0] !== name && legalWays().some((way) => way.cells[0] === name);
     path = [];
@@ -33,8 +33,10 @@ function play(way) {
   if (busy) return;
   path = [];
   preview(null);
+  if (past && view.history[past.ply].action === way.action) return lookAt(past.ply + 1);
   busy = true; // one move at a time
-  command("move", { action: way.action }).finally(() => (busy = false));
+  const made = past ? command("branch", { ply: past.ply, action: way.action }) : command("move", { action: way.action });
+  made.finally(() => (busy = false));
 }
 
 /** The move that a cell would complete. */
@@ -56,7 +58,7 @@ async function preview(way) {
   if (!previews.has(way.action)) {
     await new Promise((done) => setTimeout(done, 50));
     if (mark !== wanted) return;
-    const query = new URLSearchParams({ version, action: way.action });
+    const query = new URLSearchParams({ version, action: way.action, ply: pictured().ply });
     previews.set(way.action, call("GET", `sessions/${id}/preview?${query}`));
   }
   let after;
@@ -106,6 +108,10 @@ function cellAt(element) {
 }
 
 let pointer = "mouse";
+$("board").addEventListener("mousedown", (event) => {
+  event.preventDefault(); // the mouse leaves no focus behind: arrow keys walk through the game then
+  document.activeElement.blur();
+});
 $("board").addEventListener("pointerdown", (event) => {
   pointer = event.pointerType;
   wanted++; // a preview that came now would take the pressed cell away, and with it the click
@@ -140,27 +146,14 @@ function tell(cell) {
   sayWhatToDo();
 }
 
-const KEYS = { u: "undo", r: "redo", h: "hint", f: "flip", a: "analyse" };
-for (const [key, id] of Object.entries(KEYS)) {
-  $(id).setAttribute("aria-keyshortcuts", key);
-  $(id).title = `Key ${key.toUpperCase()}`;
-}
-document.addEventListener("keydown", (event) => {
-  const key = event.key.toLowerCase();
-  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[key]) return;
-  if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
-  event.preventDefault();
-  const button = $(KEYS[key]);
-  if (!button.disabled) button.click();
-});
 $("table").addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const cell = document.activeElement.dataset?.cell;
   const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[event.key];
   if (way) {
+    event.preventDefault(); // at the edge of the board, too, it is no step through the game
     const next = neighbour(cell, way);
     if (next) {
-      event.preventDefault();
       svg().querySelectorAll('[tabindex="0"]').forEach((x) => x.setAttribute("tabindex", "-1"));
       next.setAttribute("tabindex", "0");
       next.focus();

@@ -1,53 +1,56 @@
 "use strict";
 // Whose turn it is, and what is known of the position.
 
+/** The head of the card and the words under it. */
+function turnWords(thinking) {
+  const moves = thinking?.kind === "move";
+  if (past) {
+    const head = past.ply ? `After move ${past.ply}` : "The beginning";
+    if (past.better) return [head, `${seat(past.to_move)} had better moved ${past.better}.`];
+    return [head, `${past.status}. ${past.legal.length ? "A move made here begins another line." : ""}`];
+  }
+  if (view.over) return [resultWords(), reasonWords()];
+  if (view.failure) return ["That did not work", view.failure];
+  if (view.paused) return [`${seat(view.to_move)} to move`, "The engine waits for you."];
+  if (moves || !person(view.to_move)) {
+    if (thinking?.compiling) return ["Getting ready", "The engine is being compiled, once, which takes a few seconds."];
+    return [`${seat(view.to_move)} is thinking`, opponentName(view.players[view.to_move])];
+  }
+  if (view.hint) return [yours(), `Hint: ${view.legal.find((way) => way.action === view.hint)?.label || view.hint}.`];
+  const cells = view.legal.some((way) => way.cells.length);
+  const several = view.legal.some((way) => way.cells.length > 1);
+  const what = several ? "a lit piece, then where it goes" : cells ? "a lit square" : "a button below the board";
+  return [yours(), `${alone() ? `You are ${seat(view.to_move)}: choose` : "Choose"} ${what}.`];
+}
+
+const DOING = { move: "Thinking", hint: "Looking for a hint", analysis: "Analysing", review: "Reviewing the game" };
+
 function drawTurn() {
   const thinking = thoughts();
-  const moves = thinking && thinking.kind === "move";
+  const moves = thinking?.kind === "move";
   document.title = view.title;
   $("title").textContent = view.title;
   $("rules").textContent = view.rules;
-  let [head, words] = ["", ""];
-  if (view.over) {
-    head = resultWords();
-    words = view.resigned !== null ? `${seat(view.resigned)} resigned.` : view.status !== head ? view.status : `After ${view.ply} moves.`;
-  } else if (view.failure) {
-    head = "That did not work";
-    words = view.failure;
-  } else if (view.paused) {
-    head = `${seat(view.to_move)} to move`;
-    words = "The engine waits for you.";
-  } else if (moves || !person(view.to_move)) {
-    head = thinking?.compiling ? "Getting ready" : `${seat(view.to_move)} is thinking`;
-    words = thinking?.compiling ? "The engine is being compiled, once, which takes a few seconds." : opponentName(view.players[view.to_move]);
-  } else {
-    const cells = view.legal.some((way) => way.cells.length);
-    const several = view.legal.some((way) => way.cells.length > 1);
-    head = yours();
-    words = `${alone() ? `You are ${seat(view.to_move)}: choose` : "Choose"} ${several ? "a lit piece, then where it goes" : cells ? "a lit square" : "a button below the board"}.`;
-    if (view.hint) words = `Hint: ${view.legal.find((way) => way.action === view.hint)?.label || view.hint}.`;
-  }
-  if (past) {
-    head = past.ply ? `After move ${past.ply}` : "The beginning";
-    words = past.better ? `${seat(past.to_move)} had better moved ${past.better}.` : past.status;
-  }
-  $("turn-title").textContent = head;
-  $("turn-words").textContent = words;
-  $("present").hidden = !past;
+  [$("turn-title").textContent, $("turn-words").textContent] = turnWords(thinking);
   $("thinking").hidden = !thinking;
   if (thinking) {
     if (thinking.compiling) $("progress").removeAttribute("value");
     else $("progress").value = thinking.progress;
     $("stop").textContent = moves ? "Move now" : "Stop";
-    $("progress").setAttribute("aria-label", { move: "Thinking", hint: "Looking for a hint", analysis: "Analysing", review: "Reviewing the game" }[thinking.kind]);
+    $("progress").setAttribute("aria-label", DOING[thinking.kind]);
   }
+  $("present").hidden = !past;
   $("resume").hidden = !view.paused || !!past;
+  $("rematch").hidden = $("swap").hidden = !view.over || !!past || !!thinking;
   // What these do is done to the present position, so that it must be in sight.
   $("undo").disabled = !!past || !view.undo;
   $("redo").disabled = !!past || !view.redo;
   $("hint").disabled = !!past || !mine() || !!moves;
   $("resign").disabled = !!past || view.over || !view.players.includes("person");
   $("review").disabled = !view.ply || !!view.thinking;
+  const at = pictured().ply;
+  $("first").disabled = $("back").disabled = at === 0;
+  $("next").disabled = $("last").disabled = at === view.ply;
   drawChances();
 }
 
@@ -58,15 +61,15 @@ function thoughts() {
 
 function drawChances() {
   const values = past ? known()?.values.at(-1) || view.values[past.ply] : view.values.at(-1) || view.values.at(-2);
-  $("chances").hidden = !values || (view.over && !past);
-  if ($("chances").hidden) return;
+  $("chances").classList.toggle("unknown", !values || (view.over && !past));
+  if (!values) return;
   const scores = values.map(share);
   const sum = scores.reduce((a, b) => a + b, 0) || 1;
   $("chance-bar").replaceChildren(...scores.map((score, player) => {
     const part = document.createElement("i");
     part.style.flexGrow = Math.max(0.001, score / sum);
     part.style.flexBasis = "0";
-    if (alone() ? person(player) : player === 0) part.className = "mine";
+    part.style.background = colour(player);
     return part;
   }));
   $("chance-words").textContent = "Chances: " + values.map((x, i) => `${seat(i)} ${percent(x)}`).join(", ");

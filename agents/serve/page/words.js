@@ -1,5 +1,5 @@
 "use strict";
-// Names, chances and results in words.
+// Names, colours, chances and results in words.
 
 const seat = (player) => view.seats[player];
 const person = (player) => view.players[player] === "person";
@@ -7,9 +7,15 @@ const mine = () => !view.over && person(view.to_move);
 /** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
 const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
 const percent = (value) => `${Math.round(share(value) * 100)}%`;
-const legalWays = () => (mine() && !past ? view.legal : []);
 const pictured = () => past || view;
+/** The moves that may be made on the position that the board shows; at an earlier one they begin another line. */
+const legalWays = () => (past ? past.legal : mine() ? view.legal : []);
 const coarse = matchMedia("(pointer: coarse)"); // a finger, and most likely no keyboard
+
+/** A player's colour in bar and graph: that of the seat's name, if it is one. */
+const SEAT_COLOURS = { White: "#ffffff", Black: "#24282d", Red: "#d0463b", Yellow: "#f0c341", Gold: "#e0a526", Blue: "#2f68ad", X: "#24282d", O: "#b9322b" };
+const OTHER_COLOURS = ["#1f7a55", "#d98a3d", "#7a55b5", "#4a9ec4"];
+const colour = (player) => SEAT_COLOURS[seat(player)] || OTHER_COLOURS[player % OTHER_COLOURS.length];
 
 function opponentName(name) {
   if (name === "person") return "Another person";
@@ -20,14 +26,15 @@ function opponentName(name) {
   const [kind, number] = name.split(":");
   if (kind === "uct") return `Tree search with ${number} random games`;
   if (kind === "minimax") return `Minimax, ${number} moves deep`;
-  return `Network ${name.split("/").slice(-2).join("/")}`;
+  const [folder, simulations] = name.split("@");
+  return `Network ${folder.split("/").slice(-2).join("/")}${simulations ? `, ${simulations} simulations` : ""}`;
 }
 
 function announce(before) {
   const last = view.history.at(-1);
   const words = [];
   if (last && before && before.ply < view.ply) words.push(`${seat(last.player)} played ${last.words}.`);
-  words.push(view.over ? resultWords() : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
+  words.push(view.over ? `${resultWords()}. ${reasonWords()}` : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
   $("say").textContent = words.join(" ");
 }
 
@@ -38,8 +45,15 @@ function resultWords() {
   const best = Math.max(...view.result);
   const winners = view.result.flatMap((x, i) => (x === best ? [i] : []));
   if (best <= 0) return "A draw";
-  if (alone() && winners.length === 1 && person(winners[0])) return "You win";
+  if (alone() && winners.some(person)) return "You win";
+  if (alone()) return "You lose";
   return `${winners.map(seat).join(" and ")} win${winners.length === 1 ? "s" : ""}`;
+}
+
+/** Why the game is over. */
+function reasonWords() {
+  if (view.resigned !== null) return `${seat(view.resigned)} resigned.`;
+  return `${view.reason || view.status}, after ${view.ply} move${view.ply === 1 ? "" : "s"}.`;
 }
 
 /** A message for a few seconds. Inside an open dialog: all else is inert, and under its backdrop. */
@@ -49,4 +63,13 @@ function toast(words) {
   $("toast").hidden = false;
   clearTimeout(toast.timer);
   toast.timer = setTimeout(() => ($("toast").hidden = true), 5000);
+}
+
+/** Whether the person agrees, by a dialog of the page. */
+function asked(question, agree) {
+  $("question").textContent = question;
+  $("agree").textContent = agree;
+  $("asking").returnValue = "";
+  $("asking").showModal();
+  return new Promise((answer) => ($("asking").onclose = () => answer($("asking").returnValue === "yes")));
 }

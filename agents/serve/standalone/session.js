@@ -4,7 +4,7 @@
 // `about` is what export.py says of the game: names and picture of everything; `engines` maps a player's kind to what
 // search.js wants to know. Answers are {status, said}.
 
-const PERSON = "person", SHARE_OF_REVIEW = 0.5, MOST_SIMULATIONS = 4096, MOST_SECONDS = 60;
+const PERSON = "person", SHARE_OF_REVIEW = 0.5, MOST_LINES = 20, MOST_SIMULATIONS = 4096, MOST_SECONDS = 60;
 const DROPS = [[0.4, "blunder"], [0.2, "mistake"], [0.1, "inaccuracy"]]; // in expected score, 0 to 1
 
 class Refused extends Error {
@@ -84,7 +84,7 @@ function changed(before, now) {
 class Session {
   constructor(house, players, limits) {
     Object.assign(this, {house, players, limits, id: String(++house.count), version: 0, actions: [], undone: [],
-      resigned: null, paused: false, job: null, failure: "", hint: "", reports: new Map(), review: null, trees: new Map()});
+      resigned: null, paused: false, job: null, failure: "", hint: "", reports: new Map(), review: null, lines: [], trees: new Map()});
     this.positions = [new Position(house, house.game.init)];
   }
 
@@ -97,19 +97,19 @@ class Session {
     return version === this.version ? this.news() : {...this.all(), ...this.news()};
   }
 
-  preview(version, action) {
+  preview(version, action, ply) {
     this.current(version);
-    const after = this.now.after(this.legal(action));
-    return {action, svg: after.svg, changed: changed(this.now, after), status: after.status};
+    const now = this.at(ply), after = now.after(this.legal(action, now));
+    return {action, svg: after.svg, changed: changed(now, after), status: after.status};
   }
 
   past(version, ply) {
     this.current(version);
-    if (!(ply >= 0 && ply <= this.actions.length)) throw new Refused(400, `ply: want a whole number from 0 to ${this.actions.length}`);
-    const there = this.positions[ply], reviewed = this.review?.result?.[ply];
-    const better = reviewed?.mark ? reviewed.best : null;
-    const advice = better ? this.house.about.actions.find((way) => way.action === better).cells : [];
-    return {ply, svg: there.svg, status: there.status, to_move: there.player, last: this.last(ply), better, advice};
+    const there = this.at(ply), {actions} = this.house.about;
+    const better = (this.review?.moves ?? []).find((move) => move.ply === ply && move.mark)?.best ?? null;
+    const advice = better ? actions.find((way) => way.action === better).cells : [];
+    return {ply, svg: there.svg, status: there.status, to_move: there.player, legal: there.legal.map((a) => actions[a]),
+      last: this.last(ply), better, advice};
   }
 
   save() {
@@ -121,7 +121,23 @@ class Session {
     this.current(version);
     if (this.over) throw new Refused(409, "the game is over");
     if (!this.personsTurn) throw new Refused(409, "it is not your turn");
-    this.play(this.legal(action));
+    this.play(this.legal(action, this.now));
+  }
+
+  /** Another move in the position after `ply` moves. The line that is left is kept. */
+  branch(version, ply, action) {
+    this.current(version);
+    const code = this.legal(action, this.at(ply));
+    this.follow({actions: [...this.actions.slice(0, ply), code], resigned: null});
+    this.changed();
+  }
+
+  /** Back to a line that was left; the present one is kept instead. */
+  switch(version, index) {
+    this.current(version);
+    if (!(index in this.lines)) throw new Refused(400, `index: want the number of a line, below ${this.lines.length}`);
+    this.follow(this.lines.splice(index, 1)[0]);
+    this.changed(false);
   }
 
   undo(version) {
@@ -174,37 +190,33 @@ class Session {
     if (!this.actions.length) throw new Refused(409, "there is no move to review yet");
     const limits = {simulations: Math.max(1, Math.floor(this.limits.simulations * SHARE_OF_REVIEW)), seconds: this.limits.seconds};
     const plies = this.positions.flatMap((position, i) => (position.over ? [] : [i]));
-    this.review = {left: plies, count: plies.length, limits, result: null};
+    this.review = {left: plies, limits, moves: []};
     this.reviewNext();
   }
 
   reviewNext() {
-    const {review} = this;
-    if (!review.left.length) {
-      review.result = this.judged();
-      return;
-    }
-    const ply = review.left[0];
+    const {review} = this, ply = review.left.shift();
+    if (ply === undefined) return;
     this.job = this.newJob("review", this.house.analyst, review.limits, ply, () => {
-      review.left.shift();
+      if (ply > 0) review.moves.push(this.judged(ply - 1));
+      if (ply + 1 === this.actions.length && this.now.over) review.moves.push(this.judged(ply));
       this.reviewNext();
     });
   }
 
-  judged() {
+  /** What the move after `ply` moves cost. */
+  judged(ply) {
     const point = 1 - 1 / this.house.game.players;
-    return this.actions.map((action, ply) => {
-      const {player} = this.positions[ply], [best] = this.reports.get(ply).moves, name = this.name(action);
-      const [before, now] = [this.values(ply), this.values(ply + 1)];
-      const drop = best.action === name ? 0 : Math.max(0, before[player] - now[player]) * point;
-      const mark = (DROPS.find(([least]) => drop >= least) || [0, ""])[1];
-      return {ply, action: name, drop: Math.round(drop * 1000) / 1000, mark, best: best.action};
-    });
+    const {player} = this.positions[ply], [best] = this.reports.get(ply).moves, name = this.name(this.actions[ply]);
+    const [before, now] = [this.values(ply), this.values(ply + 1)];
+    const drop = best.action === name ? 0 : Math.max(0, before[player] - now[player]) * point;
+    const mark = (DROPS.find(([least]) => drop >= least) || [0, ""])[1];
+    return {ply, action: name, drop: Math.round(drop * 1000) / 1000, mark, best: best.action};
   }
 
   stop() {
-    if (this.job) this.job.stopped = true;
-    if (this.review && this.review.left.length) this.review.limits = {simulations: 1, seconds: 0.1};
+    if (this.job?.kind === "review") this.job = null; // what has been found stays
+    else if (this.job) this.job.stopped = true;
   }
 
   // Internals
@@ -214,8 +226,13 @@ class Session {
     if (version !== this.version) throw new Refused(409, "the game has gone on meanwhile; this page shows an earlier position");
   }
 
-  legal(name) {
-    const action = this.now.legal.find((a) => this.name(a) === name);
+  at(ply) {
+    if (!(Number.isInteger(ply) && ply in this.positions)) throw new Refused(400, `ply: want a whole number from 0 to ${this.actions.length}`);
+    return this.positions[ply];
+  }
+
+  legal(name, position) {
+    const action = position.legal.find((a) => this.name(a) === name);
     if (action === undefined) throw new Refused(400, `action: ${String(name).slice(0, 40)} is not legal here`);
     return action;
   }
@@ -237,10 +254,28 @@ class Session {
     for (const ply of [...this.reports.keys()]) if (ply > this.actions.length) this.reports.delete(ply);
   }
 
+  /** Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves. */
+  follow(line) {
+    const old = [...this.actions, ...[...this.undone].reverse()];
+    if (old.some((a, i) => line.actions[i] !== a)) this.lines = [{actions: old, resigned: this.resigned}, ...this.lines].slice(0, MOST_LINES);
+    const shared = this.shared(line);
+    while (this.actions.length > shared) this.stepBack();
+    for (const action of line.actions.slice(shared)) this.append(action);
+    Object.assign(this, {undone: [], resigned: line.resigned});
+  }
+
+  /** Number of moves before the first one in which a line differs from the present one. */
+  shared(line) {
+    let count = 0;
+    while (count < this.actions.length && this.actions[count] === line.actions[count]) count++;
+    return count;
+  }
+
   play(action) {
-    if (this.undone.at(-1) === action) this.undone.pop();
-    else this.undone = [];
-    this.append(action);
+    if (this.undone.at(-1) === action) {
+      this.undone.pop();
+      this.append(action);
+    } else this.follow({actions: [...this.actions, action], resigned: null});
     this.changed();
   }
 
@@ -317,6 +352,7 @@ class Session {
       status: now.status, svg: now.svg, legal: this.over ? [] : now.legal.map((a) => about.actions[a]),
       history: this.actions.map((a, i) => ({action: this.name(a), words: about.actions[a].words, player: this.positions[i].player})),
       last: this.last(this.actions.length), undo: this.actions.length > 0 || this.resigned !== null,
+      lines: this.lines.map((line) => ({from: this.shared(line), words: line.actions.slice(this.shared(line)).map((a) => about.actions[a].words)})),
       redo: this.undone.length > 0, save: this.save()};
   }
 
@@ -324,12 +360,13 @@ class Session {
     const {job, review} = this, ply = this.actions.length;
     const spent = job && job.tree ? Math.max((job.tree.simulations - job.before) / job.simulations,
       (performance.now() - job.begun) / 1000 / job.seconds) : 0;
-    const progress = job?.kind === "review" ? 1 - review.left.length / review.count : Math.min(1, spent);
+    const reviewing = job?.kind === "review", [done, total] = [review?.moves.length, ply];
     const live = job?.tree && job.kind !== "review" && job.tree.simulations > 0 ? this.named(job.tree.report()) : null;
     return {id: this.id, version: this.version, paused: this.paused, failure: this.failure, hint: this.hint,
-      thinking: job && {kind: job.kind, progress, simulations: job.tree ? job.tree.simulations : 0, compiling: false},
+      thinking: job && {kind: job.kind, progress: reviewing ? done / total : Math.min(1, spent), done, total,
+        simulations: job.tree ? job.tree.simulations : 0, compiling: false},
       report: live || this.reports.get(ply) || null, values: this.positions.map((_, i) => this.values(i)),
-      review: review ? review.result : null};
+      review: review ? review.moves : null};
   }
 }
 
@@ -377,7 +414,7 @@ class House {
     const session = new Session(this, this.players(request), this.limits(request));
     actions.forEach((name, i) => {
       try {
-        session.append(session.legal(name));
+        session.append(session.legal(name, session.now));
       } catch (error) {
         throw new Refused(400, `move ${i + 1}: ${error.message}`);
       }
@@ -402,11 +439,12 @@ class House {
     const session = this.sessions.get(id);
     if (!session) throw new Refused(404, "no such game");
     if (method === "DELETE") return void this.sessions.delete(id);
-    if (word === "preview") return session.preview(number("version"), asked.get("action"));
+    if (word === "preview") return session.preview(number("version"), asked.get("action"), number("ply"));
     if (word === "past") return session.past(number("version"), number("ply"));
     if (!word) return session.view(number("version"));
     const {version} = content;
     const commands = {move: () => session.move(version, content.action), undo: () => session.undo(version),
+      branch: () => session.branch(version, content.ply, content.action), line: () => session.switch(version, content.index),
       redo: () => session.redo(version), resume: () => session.resume(version), resign: () => session.resign(version),
       players: () => session.seat(version, this.players(content), this.limits(content)),
       hint: () => session.analyse(version, "hint", session.limits),

@@ -4,7 +4,7 @@
     GET    /api/games                        games that can be chosen, each with its opponents
     POST   /api/sessions                     a new or saved game, see `Sessions.create`
     GET    /api/sessions/ID?version=N        what a page shows; all of it unless N is the current version
-    GET    /api/sessions/ID/preview          the picture after ?action=, changed cells
+    GET    /api/sessions/ID/preview          the picture after ?ply= moves and ?action=, changed cells
     GET    /api/sessions/ID/past             the position after ?ply= moves
     POST   /api/sessions/ID/COMMAND          see `sessions.COMMANDS`; answers like GET
     DELETE /api/sessions/ID
@@ -136,7 +136,7 @@ def make_app(context: ServerContext) -> Starlette:
 
     async def preview(request: Request) -> Response:
         name, action = request.path_params["id"], request.query_params.get("action")
-        look = lambda: sessions.get(name).preview(known_version(request), action)
+        look = lambda: sessions.get(name).preview(known_version(request), action, number(request, "ply"))
         return answer(await run_in_threadpool(look))
 
     async def past(request: Request) -> Response:

@@ -5,18 +5,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import envs
 from agents.players.spec import PERSON, UCT, PlayerSpec, parse
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
-from agents.serve.views import changed, look_at, way
+from agents.serve.views import Position, changed, look_at, way
 from agents.serve.web.batched_search import Job, Thinker
 from agents.solvers import proof_number
 from agents.storage import checkpoint
@@ -30,6 +31,8 @@ OLDEST = 24 * 3600.0  # seconds without a call before a session is closed
 MOST_SECONDS = 60.0
 LONGEST_MESSAGE = 400  # characters of a game's error message, which quotes the input
 REVIEW_SHARE = 0.5  # simulations of each position of a review, as a share of those of a move
+REVIEWS_AT_ONCE = 8  # positions; a width of `batched_search.WIDTHS`
+MOST_LINES = 20  # lines that were left for another move; the oldest makes room
 MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
 
 
@@ -133,6 +136,13 @@ class Limits:
     seconds: float
 
 
+class Line(NamedTuple):
+    """Moves from the start of a game."""
+
+    actions: tuple[int, ...]
+    resigned: int | None
+
+
 class Session:
     """One game and its analyses. Every public method takes the lock."""
 
@@ -146,6 +156,7 @@ class Session:
         self.actions: list[int] = []
         self.undone: list[int] = []
         self.resigned: int | None = None
+        self.lines: list[Line] = []  # left for another move, the newest first
         self.paused = False
         self.job: Job | None = None  # a move, a hint or an analysis
         self.kind = ""  # of that job: move, hint or analysis
@@ -162,26 +173,31 @@ class Session:
             self.used = time.monotonic()
             return self._news() if version == self.version else self._all() | self._news()
 
-    def preview(self, version: Any, action: Any) -> dict[str, Any]:
-        """The picture after a move, and the cells that it changes."""
+    def preview(self, version: Any, action: Any, ply: Any) -> dict[str, Any]:
+        """The picture after a move from the position after `ply` moves, and the cells that it changes."""
         with self.lock:
             self._current(version)
-            now = self.positions[-1]
-            after = now.after(self._legal(action))
+            now = self._at(ply)
+            after = now.after(self._legal(action, now))
             return {"action": action, "svg": after.svg, "changed": changed(now, after), "status": after.status}
 
     def past(self, version: Any, ply: Any) -> dict[str, Any]:
-        """The position after `ply` moves: its picture, the move that led to it, and the cells of a better move if the
-        review found one."""
+        """The position after `ply` moves: its picture, its legal moves, the move that led to it, and the cells of
+        a better move if the review found one."""
         with self.lock:
             self._current(version)
-            if not isinstance(ply, int) or not 0 <= ply <= len(self.actions):
-                raise Refused(400, f"ply: expected a whole number from 0 to {len(self.actions)}")
-            there, reviewed = self.positions[ply], None if self.review is None else self.review.result
-            better = reviewed[ply]["best"] if reviewed and ply < len(reviewed) and reviewed[ply]["mark"] else None
-            advice = way(self.game, self.game.parse_action(better)).cells if better else ()
-            shown = {"ply": ply, "svg": there.svg, "status": there.status, "to_move": there.player}
-            return shown | {"last": self._last(ply), "better": better, "advice": advice}
+            there, reviewed = self._at(ply), [] if self.review is None else self.review.moves()
+            better = next((move["best"] for move in reviewed if move["ply"] == ply and move["mark"]), None)
+            return {
+                "ply": ply,
+                "svg": there.svg,
+                "status": there.status,
+                "to_move": there.player,
+                "legal": [dataclasses.asdict(one) for one in there.ways],
+                "last": self._last(ply),
+                "better": better,
+                "advice": way(self.game, self.game.parse_action(better)).cells if better else (),
+            }
 
     def save(self) -> dict[str, Any]:
         """The whole game, as `Sessions.create` takes it."""
@@ -203,7 +219,24 @@ class Session:
                 raise Refused(409, "the game is over")
             if self.players[self.positions[-1].player] != PERSON:
                 raise Refused(409, "it is not your turn")
-            self._play(self._legal(action))
+            self._play(self._legal(action, self.positions[-1]))
+
+    def branch(self, version: Any, ply: Any, action: Any) -> None:
+        """Another move, of any player, in the position after `ply` moves. The line that is left is kept."""
+        with self.lock:
+            self._current(version)
+            code = self._legal(action, self._at(ply))
+            self._follow(Line((*self.actions[:ply], code), None))
+            self._changed()
+
+    def switch(self, version: Any, index: Any) -> None:
+        """Back to a line that was left; the present one is kept instead."""
+        with self.lock:
+            self._current(version)
+            if isinstance(index, bool) or not isinstance(index, int) or not 0 <= index < len(self.lines):
+                raise Refused(400, f"index: expected the number of a line, below {len(self.lines)}")
+            self._follow(self.lines.pop(index))
+            self._changed(go_on=False)
 
     def undo(self, version: Any) -> None:
         """Back to a person's last turn; without people, one move back."""
@@ -304,14 +337,20 @@ class Session:
         if version != self.version:
             raise Refused(409, "the game has gone on meanwhile; this page shows an earlier position")
 
-    def _legal(self, action: Any) -> int:
+    def _at(self, ply: Any) -> Position:
+        """The position after `ply` moves."""
+        if isinstance(ply, bool) or not isinstance(ply, int) or not 0 <= ply <= len(self.actions):
+            raise Refused(400, f"ply: expected a whole number from 0 to {len(self.actions)}")
+        return self.positions[ply]
+
+    def _legal(self, action: Any, position: Position) -> int:
         if not isinstance(action, str) or len(action) > 40:
             raise Refused(400, "action: expected the name of a move")
         try:
             code = self.game.parse_action(action)
         except ValueError as error:
             raise Refused(400, f"action: {error}") from None
-        if code not in self.positions[-1].legal:
+        if code not in position.legal:
             raise Refused(400, f"action: {self.game.action_name(code)} is not legal here")
         return code
 
@@ -328,12 +367,23 @@ class Session:
         self.positions.pop()
         self.reports = {ply: report for ply, report in self.reports.items() if ply <= len(self.actions)}
 
+    def _follow(self, line: Line) -> None:
+        """Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves."""
+        old = (*self.actions, *self.undone[::-1])
+        if line.actions[: len(old)] != old:
+            self.lines = [Line(old, self.resigned), *self.lines][:MOST_LINES]
+        for _ in range(len(self.actions) - self._shared(line)):
+            self._step_back()
+        for action in line.actions[len(self.actions) :]:
+            self._append(action)
+        self.undone, self.resigned = [], line.resigned
+
     def _play(self, action: int) -> None:
         if self.undone and self.undone[-1] == action:
             self.undone.pop()
+            self._append(action)
         else:
-            self.undone = []
-        self._append(action)
+            self._follow(Line((*self.actions, action), None))
         self._changed()
 
     def _changed(self, go_on: bool = True) -> None:
@@ -351,7 +401,7 @@ class Session:
         if self.job is not None:
             self.job.dropped = True
         if self.review is not None:
-            self.review.drop()
+            self.review.stop()
         self.job, self.kind = None, ""
 
     def _think(self, kind: str, player: PlayerSpec, simulations: int, seconds: float, reports: bool) -> None:
@@ -429,8 +479,19 @@ class Session:
             "last": self._last(len(self.actions)),
             "undo": bool(self.actions) or self.resigned is not None,
             "redo": bool(self.undone),
+            "lines": [self._line(line) for line in self.lines],
             "save": self.save(),
         }
+
+    def _shared(self, line: Line) -> int:
+        """Number of moves before the first one in which a line differs from the present one."""
+        pairs = zip(self.actions, line.actions, strict=False)
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def _line(self, line: Line) -> dict[str, Any]:
+        """A line from its first move that is not in the present one."""
+        start = self._shared(line)
+        return {"from": start, "words": [way(self.game, action).words for action in line.actions[start:]]}
 
     def _news(self) -> dict[str, Any]:
         job, ply = self.job, len(self.actions)
@@ -443,7 +504,7 @@ class Session:
                 "compiling": self.context.thinker.compiling(job),
             }
         elif self.review is not None and not self.review.ended:
-            thinking = {"kind": "review", "progress": self.review.progress, "simulations": 0, "compiling": False}
+            thinking = self.review.thinking
         live = job.report if job is not None else None
         return {
             "id": self.id,
@@ -454,72 +515,81 @@ class Session:
             "hint": self.hint,
             "report": live or self.reports.get(ply),
             "values": [self.values(i) for i in range(ply + 1)],
-            "review": self.review.result if self.review is not None else None,
+            "review": None if self.review is None or self.failure else self.review.moves(),
         }
 
 
 class Review:
-    """A search of every position of a game, and the cost of each move."""
+    """A search of every position of a game, a few at a time, and the cost of each move."""
 
     def __init__(self, session: Session):
         self.session, self.version = session, session.version
+        self.total = len(session.actions)
+        self.left = [ply for ply, position in enumerate(session.positions) if not position.over]
+        self.jobs: dict[int, Job] = {}  # by ply, those that run
+        self.searched: set[int] = set()  # plies
+        self._go_on()
+
+    def _go_on(self) -> None:
+        session = self.session
         player = session.context.analyst(session.game)
         simulations = max(1, int(session.limits.simulations * REVIEW_SHARE))
-        plies = [i for i, position in enumerate(session.positions) if not position.over]
-        self.left = len(plies)
-        self.jobs = [
-            Job(
-                session.game, player, session.positions[i].state, i, simulations, MOST_SECONDS,
-                functools.partial(self._done, i),
-            )
-            for i in plies
-        ]  # fmt: skip
-        self.result: list[dict[str, Any]] | None = None
-        self.failure = ""
-        for job in self.jobs:
-            session.context.thinker.submit(job)
+        while self.left and len(self.jobs) < REVIEWS_AT_ONCE:
+            ply = self.left.pop(0)
+            done = functools.partial(self._done, ply)
+            state = session.positions[ply].state
+            self.jobs[ply] = Job(session.game, player, state, ply, simulations, MOST_SECONDS, done)
+            session.context.thinker.submit(self.jobs[ply])
 
     @property
     def ended(self) -> bool:
-        return self.left == 0
+        return not self.jobs
 
     @property
-    def progress(self) -> float:
-        return round(1 - self.left / max(len(self.jobs), 1), 3)
+    def thinking(self) -> dict[str, Any]:
+        """What the page shows of a review that is under way."""
+        done = len(self.moves())
+        progress = round(done / self.total, 3)
+        return {"kind": "review", "progress": progress, "done": done, "total": self.total, "simulations": 0,
+                "compiling": False}  # fmt: skip
 
     def stop(self) -> None:
-        for job in self.jobs:
-            job.stopped = True
-
-    def drop(self) -> None:
-        for job in self.jobs:
+        """Keeps what has been found."""
+        for job in self.jobs.values():
             job.dropped = True
-        self.left = 0
+        self.left, self.jobs = [], {}
 
     def _done(self, ply: int, job: Job) -> None:
         session = self.session
         with session.lock:
-            if session.review is not self or session.version != self.version:
+            if session.review is not self or session.version != self.version or job.dropped:
                 return
-            self.left -= 1
-            session.failure = session.failure or job.error
+            del self.jobs[ply]
+            if job.error:
+                session.failure = job.error
+                return self.stop()
+            self.searched.add(ply)
             session.keep(ply, job.report)
-            if self.ended and not session.failure:
-                self.result = list(self._moves())
+            self._go_on()
 
-    def _moves(self) -> Iterator[dict[str, Any]]:
-        """Cost of every move: the mover's expected share of the point, 0 to 1, before the move minus after it. With n
-        players the winner has value 1 and each other player -1 / (n - 1)."""
+    def moves(self) -> list[dict[str, Any]]:
+        """Cost of every move that has been judged: the mover's expected share of the point, 0 to 1, before the move
+        minus after it. With n players the winner has value 1 and each other player -1 / (n - 1)."""
         session = self.session
         point = 1 - 1 / session.game.num_players
+        judged = []
         for ply, action in enumerate(session.actions):
+            over = session.positions[ply + 1].over
+            if ply not in self.searched or not (over or ply + 1 in self.searched):
+                continue
             mover = session.positions[ply].player
             report, before, after = session.reports[ply], session.values(ply), session.values(ply + 1)
             assert before is not None and after is not None
             best, name = report["moves"][0]["action"], session.game.action_name(action)
             drop = 0.0 if best == name else max(0.0, before[mover] - after[mover]) * point
             mark = next((word for least, word in MARKS if drop >= least), "")
-            yield {"ply": ply, "action": name, "drop": round(drop, 3), "mark": mark, "best": best}
+            judged.append({"ply": ply, "action": name, "drop": round(drop, 3), "mark": mark, "best": best})
+        return judged
 
 
 class Sessions:
@@ -553,7 +623,7 @@ class Sessions:
             raise Refused(400, f"position: {str(error)[:LONGEST_MESSAGE]}") from None
         for i, action in enumerate(actions):
             try:
-                session._append(session._legal(action))
+                session._append(session._legal(action, session.positions[-1]))
             except Refused as refused:
                 raise Refused(400, f"move {i + 1}: {refused}") from None
         if resigned is not None:
@@ -611,6 +681,8 @@ class Sessions:
 COMMANDS: dict[str, Callable[[Sessions, Session, dict[str, Any]], object]] = {
     "move": lambda all_, one, said: one.move(said.get("version"), said.get("action")),
     "undo": lambda all_, one, said: one.undo(said.get("version")),
+    "branch": lambda all_, one, said: one.branch(said.get("version"), said.get("ply"), said.get("action")),
+    "line": lambda all_, one, said: one.switch(said.get("version"), said.get("index")),
     "redo": lambda all_, one, said: one.redo(said.get("version")),
     "resume": lambda all_, one, said: one.resume(said.get("version")),
     "resign": lambda all_, one, said: one.resign(said.get("version")),

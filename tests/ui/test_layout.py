@@ -1,0 +1,151 @@
+"""The page as it is seen and touched: nothing jumps, everything can be read, named, hit and turned off."""
+
+from __future__ import annotations
+
+import pytest
+from browser import browser, click_cell, fresh, game, known_result, make, one, press, server, text, violations, wait
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+
+@pytest.fixture(scope="module")
+def address():
+    with server("--env=tictactoe", "--opponent=random", "--num_simulations=16") as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def window():
+    with browser(1280, 900) as driver:
+        yield driver
+
+
+def play(driver) -> None:
+    make(driver, known_result(driver)["legal"][0])
+    known_result(driver)
+
+
+def analyse(driver) -> None:
+    press(driver, "analyse")
+    wait(driver, lambda: driver.find_elements(By.CSS_SELECTOR, "#lines tbody tr"), "an analysis")
+    known_result(driver)
+
+
+def review(driver) -> None:
+    press(driver, "review")
+    wait(driver, lambda: game(driver)["review"] and not game(driver)["thinking"], "a review")
+
+
+PLACES = """return ['board', 'turn', 'undo', 'moves', 'review', 'analyse'].map((name) => {
+  const box = document.getElementById(name).getBoundingClientRect();
+  return [name, box.x, box.y, box.width, box.height].map((x) => (x.toFixed ? x.toFixed(1) : x)).join(' ');
+})"""
+
+
+def test_nothing_jumps(window, address):
+    """Moves, thinking, chances, hints, the analysis and earlier positions move neither the board nor a card."""
+    fresh(window, address)
+    places = window.execute_script(PLACES)
+    seen = []
+    for step in (
+        lambda: play(window),
+        lambda: analyse(window),
+        lambda: press(window, "back"),
+        lambda: press(window, "present"),
+        lambda: press(window, "hint"),
+        lambda: play(window),
+        lambda: press(window, "analyse"),
+    ):
+        step()
+        known_result(window)
+        seen.append(window.execute_script(PLACES))
+    assert seen == [places] * len(seen)
+
+
+def test_a_mouse_leaves_no_focus_ring(window, address):
+    fresh(window, address)
+    press(window, "flip")
+    press(window, "flip")
+    click_cell(window, "b2")
+    known_result(window)
+    assert window.execute_script("return document.activeElement === document.body")
+    assert not window.find_elements(By.CSS_SELECTOR, "#board .focus")
+
+
+def test_players_have_the_colours_of_their_pieces(window, address):
+    fresh(window, address)
+    play(window)
+    analyse(window)
+    colours = "return [...document.querySelectorAll('#chance-bar i')].map((x) => getComputedStyle(x).backgroundColor)"
+    assert window.execute_script(colours) == ["rgb(36, 40, 45)", "rgb(185, 50, 43)"]  # X is dark, O is red
+    play(window)
+    known_result(window)
+    wait(window, lambda: one(window, "#graph").is_displayed(), "the graph")
+    fills = [node.get_attribute("fill") for node in window.find_elements(By.CSS_SELECTOR, "#curve polygon")]
+    assert fills == ["#24282d", "#b9322b"]
+    press(window, "analyse")
+
+
+def test_moves_are_animated_unless_that_is_turned_off(window, address):
+    """The new position is drawn at once; only its pieces fade or slide in."""
+    fresh(window, address)
+    count = "animations = 0; const own = Element.prototype.animate; Element.prototype.animate = function (...x) "
+    window.execute_script(f"window.{count} {{ animations++; return own.apply(this, x); }}")
+    play(window)
+    assert window.execute_script("return animations") == 2  # X's stone and O's
+    press(window, "keys")
+    one(window, "#moving").click()
+    one(window, "#settings .main").click()
+    play(window)
+    assert window.execute_script("return animations") == 2
+    window.refresh()
+    known_result(window)
+    assert not window.execute_script("return $('moving').checked")  # and that is remembered
+
+
+def test_the_page_asks_in_its_own_dialog(window, address):
+    fresh(window, address)
+    press(window, "resign")
+    assert text(window, "#question") == "Resign this game?"
+    window.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not window.execute_script("return $('asking').open")
+    assert not game(window)["over"]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", [(1280, 900), (390, 844)])
+def test_axe_finds_nothing(address, size, dark):
+    with browser(*size, dark=dark) as driver:
+        fresh(driver, address)
+        screens = {"start": violations(driver)}
+        play(driver)
+        play(driver)
+        analyse(driver)
+        review(driver)
+        screens["analysis"] = violations(driver)
+        press(driver, "back")
+        wait(driver, lambda: driver.execute_script("return past !== null"), "an earlier position")
+        screens["past"] = violations(driver)
+        for opener, dialog in (("new", "setup"), ("files", "share"), ("guide", "lesson"), ("keys", "settings")):
+            press(driver, opener)
+            wait(driver, lambda name=dialog: driver.execute_script("return $(arguments[0]).open", name), dialog)
+            screens[dialog] = violations(driver)
+            driver.execute_script("$(arguments[0]).close()", dialog)
+        assert screens == dict.fromkeys(screens, [])
+        driver.execute_script("$('undo').textContent = ''")
+        assert any("button-name" in words for words in violations(driver))  # and it does look
+
+
+def test_fingers_hit_what_they_aim_at(address):
+    """Targets are at least 24 x 24 pixels (WCAG 2.2, 2.5.8), and the page is no wider than the phone."""
+    with browser(390, 844) as phone:
+        fresh(phone, address)
+        play(phone)
+        play(phone)
+        analyse(phone)
+        review(phone)
+        small = """return [...document.querySelectorAll('button, select, input:not(.unseen), [role=button]')]
+            .filter((node) => node.checkVisibility()).map((node) => [node.outerHTML.slice(0, 80), node.getBoundingClientRect()])
+            .filter(([, box]) => Math.min(box.width, box.height) < 24).map(([words]) => words)"""
+        assert phone.execute_script(small) == []
+        assert phone.execute_script("return document.documentElement.scrollWidth") <= 390
