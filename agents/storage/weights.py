@@ -9,6 +9,7 @@ import hashlib
 import json
 import math
 import operator
+import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -58,6 +59,13 @@ def shipped(game: Game, fits: Callable[[str, str], bool] = operator.eq) -> str |
         return None
     short = Path("models") / path.name
     return str(short if locate(short).exists() and locate(short).samefile(path) else path)
+
+
+def strength(path: Path) -> str:
+    """The measured strength of a shipped network, from the line `**Strength**: ...` of its card; empty if it has none."""
+    card = locate(path) / "README.md"
+    found = re.search(r"^\*\*Strength\*\*: (.+)$", card.read_text(encoding="utf-8"), re.M) if card.is_file() else None
+    return found[1].replace("`", "") if found else ""
 
 
 def about(path: Path) -> dict[str, Any]:

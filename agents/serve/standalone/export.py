@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
+from agents.serve.levels import levels
 from agents.serve.options import UNTRAINED, Options, opponent
 from agents.serve.standalone import kernel
 from agents.serve.standalone.program import description, program
@@ -96,6 +97,7 @@ def about(game: Game, trained: TrainedNetwork | None, player: str) -> dict[str, 
         "seats": seats(game),
         "begins": first_player(game),
         "opponents": list(dict.fromkeys([player, *others])),
+        "levels": [dataclasses.asdict(one) for one in levels(None if player.startswith("uct:") else player)],
         "actions": [dataclasses.asdict(one) | {"words": one.words} for one in ways],
         "picture": picture(game),
         "engine": description(game, trained),

@@ -432,8 +432,8 @@ class House {
     const [path, query] = where.split("?"), [kind, id, word] = path.split("/"), asked = new URLSearchParams(query);
     const number = (name) => (asked.has(name) ? Number(asked.get(name)) : undefined);
     if (kind === "games") {
-      const {game, title, seats, opponents, begins} = this.about;
-      return [{game, title, seats, opponents, begins}];
+      const {game, title, seats, opponents, begins, levels} = this.about;
+      return [{game, title, seats, opponents, begins, levels, options: []}];
     }
     if (!id) return this.create(content);
     const session = this.sessions.get(id);

@@ -1,7 +1,7 @@
 """The page and its JSON interface, served to browsers on this machine.
 
     GET    /                                 the page: index.html, and beside it the other files of agents/serve/page
-    GET    /api/games                        games that can be chosen, each with its opponents
+    GET    /api/games                        games that can be chosen, each with its opponents and options, or ?game=
     POST   /api/sessions                     a new or saved game, see `Sessions.create`
     GET    /api/sessions/ID?version=N        what a page shows; all of it unless N is the current version
     GET    /api/sessions/ID/preview          the picture after ?ply= moves and ?action=, changed cells
@@ -43,12 +43,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import envs
 from agents.players.players import make_player
 from agents.players.spec import PERSON, PlayerSpec, parse
+from agents.serve.levels import description
 from agents.serve.options import Options, loopback, opponent
 from agents.serve.views import look_at
 from agents.serve.web.batched_search import STEP, Job, Thinker
 from agents.serve.web.sessions import COMMANDS, Refused, ServerContext, Sessions, budgeted, finite
 from envs import saved
-from envs.game import first_player, seats, titles
+from envs.game import first_player, titles
 
 PAGE = Path(__file__).parents[1] / "page"
 # Seconds that an idle connection stays open. Longer than people pause between two calls: a call sent during closing
@@ -106,17 +107,13 @@ def make_app(context: ServerContext) -> Starlette:
     """The application; all slow work is done in threads."""
     sessions = Sessions(context)
 
-    def games() -> list[dict[str, Any]]:
-        there = dict.fromkeys((context.own.name, *(envs.make(name).name for name in envs.list())))
-        chosen = [context.game(name) for name in there]
-        return [
-            {"game": game.name, "title": titles(game)[0], "seats": seats(game), "opponents": context.opponents(game),
-             "begins": first_player(game)}
-            for game in chosen
-        ]  # fmt: skip
+    def games(spec: str | None) -> list[dict[str, Any]]:
+        usual = (context.own.name, *(envs.make(name).name for name in envs.list()))
+        chosen = [context.game(name) for name in ([spec] if spec else dict.fromkeys(usual))]
+        return [description(game, context.opponents(game)) for game in chosen]
 
     async def list_games(request: Request) -> Response:
-        return answer(await run_in_threadpool(games))
+        return answer(await run_in_threadpool(games, request.query_params.get("game")))
 
     async def status(request: Request) -> Response:
         thinker = context.thinker

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import envs
 from agents.players.spec import PERSON, UCT, PlayerSpec, parse
+from agents.serve import levels
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
 from agents.serve.views import Position, changed, look_at, way
 from agents.serve.web.batched_search import Job, Thinker
@@ -56,12 +57,11 @@ class ServerContext:
     thinker: Thinker
 
     def game(self, name: Any) -> Game:
-        """The game that a browser requests: that of the command line, or a registered one with its default options."""
+        """The game that a browser requests: that of the command line, or a registered one with offered options."""
         if name in (self.options.env, self.own.name):
             return self.own
-        plain = name.partition(":")[0] if isinstance(name, str) else ""
-        if plain in envs.list() and name in (plain, envs.make(plain).name):
-            return envs.make(plain)
+        if isinstance(name, str) and levels.offered(name):
+            return envs.make(name)
         raise Refused(400, f"game: this server plays {', '.join(dict.fromkeys((self.own.name, *envs.list())))}")
 
     def opponents(self, game: Game) -> list[str]:
