@@ -28,11 +28,11 @@ def interface(name: str) -> Any:
     return terminal
 
 
-def write_page(options: Options) -> None:
+def write_pages(options: Options) -> None:
     from agents.serve.standalone.export import export
 
-    path = export(options)
-    print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, opens in any browser")
+    for path in export(options):
+        print(f"{path}: {path.stat().st_size / 1e6:.1f} MB, opens in any browser")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options = cli.parse(Options, sys.argv[1:] if arguments is None else arguments)
         cli.keep_compiled()
         if options.export:
-            return write_page(options)
+            return write_pages(options)
         if options.trees > 1:
             mesh.claim_cores()
         try:

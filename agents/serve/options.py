@@ -21,7 +21,8 @@ class Options(config.Options):
     """Play a game: on a web page, in the terminal, or with another program through GTP."""
 
     env: str = "foq"
-    """Game, as name:option=value,..."""
+    """Game, as name:option=value,... With --export also several, separated by spaces, or `all` with a network in
+    models/."""
     ui: Literal["web", "text", "gtp"] = "web"
     """A page in the browser, the terminal, or a GTP 2 engine on standard input and output."""
     opponent: str = ""
@@ -49,8 +50,8 @@ class Options(config.Options):
     open: bool = True
     """Open the page in the browser, if there is a display."""
     export: str = ""
-    """Write the page of the game and its opponent, a network or uct:N, to this HTML file. It plays without Python, see
-    docs/standalone.md."""
+    """Write the page of the game and its opponent, a network or uct:N, to this file NAME.html, or pages and an index of
+    them to this folder. They play without Python, see docs/standalone.md."""
 
     def __post_init__(self):
         super().__post_init__()

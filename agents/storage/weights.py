@@ -68,6 +68,11 @@ def strength(path: Path) -> str:
     return found[1].replace("`", "") if found else ""
 
 
+def shipped_games() -> list[str]:
+    """Full names of the games with a shipped network."""
+    return [about(path.parent)["config"].env for path in sorted(SHIPPED.glob(f"*/{FILE}"))]
+
+
 def about(path: Path) -> dict[str, Any]:
     """The record of a network: `config` (a Config), `iteration` and the counters of the run so far."""
     if not (path / FILE).is_file():

@@ -2,80 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from in_node import leaves, needs_node, run
+from in_javascript import GAMES, compare, leaves, needs_node, positions, rules, run
 
 import envs
+from agents.serve.options import Options
 from agents.serve.standalone.convert import Unsupported, convert
+from agents.serve.standalone.export import export
 from agents.storage import weights as models
 
-POSITIONS = 200
-GAMES = [*envs.list(), "docs/domineering.py"]
-FUNCTIONS = ("mask", "over", "player", "rewards", "observe")
-
-
-def positions(game, count=POSITIONS, seed=0):
-    """Positions of random games at random depths, one move in a hundred illegal, and an action for each."""
-    rng = np.random.default_rng(seed)
-    step, mask = jax.jit(jax.vmap(game.step)), jax.jit(jax.vmap(game.mask))
-    states = jax.tree.map(lambda x: np.repeat(np.asarray(x)[None], count, 0), game.init())
-    depth = rng.integers(0, min(game.max_plies, 100), count)
-    for ply in range(depth.max()):
-        moved = step(states, actions(rng, np.asarray(mask(states)), 0.01))
-        going = lambda x, ply=ply: (ply < depth).reshape(-1, *[1] * (x.ndim - 1))
-        states = jax.tree.map(lambda new, old: np.where(going(old), new, old), moved, states)
-    legal = actions(rng, np.asarray(mask(states)), 0.0)
-    return states, legal, actions(rng, np.asarray(mask(states)), 0.5)
-
-
-def actions(rng, mask, wild):
-    """A random legal action in each lane, or any number where there is none; a share of `wild` is any number."""
-    any_ = rng.integers(-3, mask.shape[1] + 3, len(mask))
-    legal = [rng.choice(np.flatnonzero(row)) if row.any() else other for row, other in zip(mask, any_, strict=True)]
-    return np.where(rng.random(len(mask)) < wild, any_, legal).astype(np.int32)
-
-
-def programs(game):
-    s = game.init()
-    return {name: (getattr(game, name), (s,)) for name in FUNCTIONS} | {
-        name: (getattr(game, name), (s, jnp.int32(0))) for name in ("step", "move")
-    }
-
-
-def flat(tree, lane):
-    return [np.asarray(x)[lane].ravel().astype(np.float64).tolist() for x in jax.tree.leaves(tree)]
-
-
-def compare(game, text):
-    """Lanes and functions whose answers in JavaScript differ from Python's."""
-    states, legal, any_ = positions(game)
-    over = np.asarray(jax.vmap(game.over)(states))
-    wrong = []
-    for name in (*FUNCTIONS, "step", "move"):
-        more = {"step": (any_,), "move": (legal,)}.get(name, ())
-        expected = jax.jit(jax.vmap(getattr(game, name)))(states, *more)
-        lanes = [i for i in range(POSITIONS) if name != "move" or not over[i]]
-        calls = [[name, *leaves(jax.tree.map(lambda x, i=i: np.asarray(x)[i], (states, *more)))] for i in lanes]
-        for i, answer in zip(lanes, run(text, calls), strict=True):
-            found = [x if isinstance(x, list) else [x] for x in answer]
-            wrong += [(name, i)] if found != flat(expected, i) else []
-    return wrong
+ROOT = Path(__file__).parents[2]
 
 
 @needs_node
 @pytest.mark.parametrize("name", GAMES)
 def test_rules_are_equal(name):
     game = envs.make(name)
-    assert compare(game, convert(programs(game))) == []
+    assert compare(game, convert(rules(game))) == []
 
 
 @needs_node
 def test_a_changed_rule_is_found():
     game = envs.make("connect_four")
-    text = convert(programs(game))
+    text = convert(rules(game))
     changed = text.replace("(1-a2_move)", "(0+a2_move)")  # the turn does not pass
     assert changed != text
     assert {name for name, _ in compare(game, changed)} == {"move"}
@@ -134,9 +89,8 @@ SMALL = {
 def test_single_operations_are_equal(name):
     function, x = SMALL[name]
     (answer,) = run(convert({"answer": (function, (x,))}), [["answer", *leaves(x)]])
-    found = [y if isinstance(y, list) else [y] for y in answer]
     expected = [np.asarray(y).ravel().astype(np.float64).tolist() for y in jax.tree.leaves(function(jnp.asarray(x)))]
-    assert found == expected
+    assert answer == expected
 
 
 def test_an_unknown_primitive_is_named_with_its_line():
@@ -145,3 +99,34 @@ def test_an_unknown_primitive_is_named_with_its_line():
 
     with pytest.raises(Unsupported, match=r"expected a primitive .*, got cholesky at .*test_standalone.py:\d+$"):
         convert({"f": (lowest, (jnp.eye(2),))})
+
+
+def test_a_folder_of_games_has_an_index(tmp_path):
+    folder = tmp_path / "games"
+    written = export(Options(env="tictactoe sum_to_100:target=20 tictactoe", opponent="uct:5", export=str(folder)))
+    assert [path.name for path in written] == ["tictactoe.html", "sum_to_100_target_20_largest_10.html", "index.html"]
+    index = written[-1].read_text()
+    assert re.findall(r'href="(.*?)"', index) == [path.name for path in written[:-1]]
+    assert "Tic-tac-toe" in index and index.count("data:image/svg+xml;base64,") == 2
+    assert all(str(ROOT) not in path.read_text() for path in written)  # nothing of this machine
+
+
+@pytest.mark.parametrize(
+    ("env", "opponent", "file", "message"),
+    [
+        ("tictactoe sum_to_100", "uct:5", "games.html", "expected a folder for 2 games, got .*games.html"),
+        ("tictactoe", "random", "game.html", "expected the folder of a network or uct:N with --export, got random"),
+        ("tictactoe", "models/tictactoe@8", "game.html", "expected the folder .*, got models/tictactoe@8"),
+        ("tictactoe", "models/foq", "game.html", "expected a network for tictactoe"),
+        ("chess", "", "game.html", "unknown game 'chess'"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(tmp_path, env, opponent, file, message):
+    with pytest.raises(ValueError, match=message):
+        export(Options(env=env, opponent=opponent, export=str(tmp_path / file)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_site_leads_to_every_shipped_game():
+    linked = re.findall(r"play/(\w+)\.html", (ROOT / "docs" / "play_now.md").read_text())
+    assert set(linked) == {path.parent.name for path in (ROOT / "models").glob("*/network.npz")}

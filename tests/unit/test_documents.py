@@ -19,8 +19,8 @@ def test_commands_are_understood(path, words):
     program, arguments = where(words), words[1:]
     assert (ROOT / program).is_file()
     for word in arguments:  # games, networks and positions that come along
-        if word.startswith("--env="):
-            assert envs.make(word.removeprefix("--env=")).num_actions
+        if word.startswith("--env=") and word != "--env=all":
+            assert all(envs.make(name).num_actions for name in word.removeprefix("--env=").split())
         if word.startswith(("models/", "tests/", "docs/")) and "MINE" not in word:
             assert (ROOT / word.split("@")[0]).exists()
     if program == "train.py":

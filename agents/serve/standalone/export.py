@@ -1,15 +1,19 @@
-"""Writes a game as one HTML file that plays it: the page of agents/serve/page with a worker in place of the server."""
+"""Writes games as HTML files that play them: the page of agents/serve/page with a worker in place of the server."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
 import re
+from html import escape
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import envs
+from agents.players.spec import NETWORK, UCT, PlayerSpec, parse
 from agents.serve.levels import levels
 from agents.serve.options import UNTRAINED, Options, opponent
 from agents.serve.standalone import kernel
@@ -18,6 +22,7 @@ from agents.serve.views import way
 from agents.storage import weights as models
 from agents.storage.weights import TrainedNetwork
 from envs import saved
+from envs.draw import random_moves
 from envs.game import Game, first_player, seats, titles
 from envs.pictures import PAPER, Layer, Part
 
@@ -28,34 +33,99 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'wasm-unsafe-eval' blob:; worker-src blob:; "
     "style-src 'unsafe-inline'; img-src data:"
 )
+ALL = "all"  # as a game: every one with a shipped network
+PLIES = 12  # of the random games in the pictures of an index
 HIDDEN = "#save-position, #copy, label:has(> #link) { display: none; }"  # a position and a link need a server
 
 
-def export(options: Options) -> Path:
-    """Writes the page of `options.env` and its opponent to `options.export`.
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """A game and its opponent on a page."""
+
+    game: Game
+    opponent: str
+    """Folder of a network, or uct:N."""
+
+    @functools.cached_property
+    def trained(self) -> TrainedNetwork | None:
+        """The opponent's network; None if it plays by random play-outs."""
+        return models.load_network(self.opponent, self.game) if parse(self.opponent).kind == NETWORK else None
+
+    @property
+    def name(self) -> str:
+        """Of its file: the network's, or that of the game with its options."""
+        network = parse(self.opponent).kind == NETWORK
+        return Path(self.opponent).name if network else re.sub(r"\W+", "_", self.game.name.removesuffix(".py"))
+
+
+def export(options: Options) -> list[Path]:
+    """Writes the pages of the games in `options.env`, each with its opponent, to the file or folder `options.export`.
+
+    Returns:
+        The files; in a folder the last one is the index.
 
     Raises:
         ValueError: unknown game or opponent, or one that cannot be converted.
-        OSError: the file cannot be written.
+        OSError: a file cannot be written.
     """
-    game = envs.make(options.env)
-    player = opponent(options, game)
-    trained = None
-    if not player.startswith("uct:"):
-        trained = models.load_network(player, game)
-    path = Path(options.export)
-    saved.write(path, page(game, trained, player))
-    return path
+    path, chosen = Path(options.export), offers(options)
+    if path.suffix == ".html":
+        if len(chosen) > 1:
+            raise ValueError(f"--export: expected a folder for {len(chosen)} games, got {path}")
+        saved.write(path, page(chosen[0]))
+        return [path]
+    path.mkdir(parents=True, exist_ok=True)
+    written = [path / f"{offer.name}.html" for offer in chosen]
+    for file, offer in zip(written, chosen, strict=True):
+        saved.write(file, page(offer))
+    saved.write(path / "index.html", index(chosen))
+    return [*written, path / "index.html"]
 
 
-def page(game: Game, trained: TrainedNetwork | None, player: str) -> str:
-    """The HTML of a game. `player`, the name of the default opponent, is `uct:N` without a network."""
+def offers(options: Options) -> list[Offer]:
+    """The games in `options.env`, which are separated by spaces; `all` means those of the shipped networks."""
+    names = models.shipped_games() if options.env == ALL else options.env.split()
+    return [Offer(game, _convertible(opponent(options, game))) for game in dict.fromkeys(map(envs.make, names))]
+
+
+def _convertible(player: str) -> str:
+    spec = parse(player)
+    if spec not in (PlayerSpec(NETWORK, spec.path), PlayerSpec(UCT, number=spec.number)):
+        raise ValueError(f"--opponent: expected the folder of a network or uct:N with --export, got {player}")
+    return player
+
+
+def index(chosen: list[Offer]) -> str:
+    """The HTML of a list of games with their pictures, each a link to its page in the same folder."""
+    html = (HERE / "index.html").read_text(encoding="utf-8")
+    return html.replace("<!-- games -->", "\n".join(map(_card, chosen)))
+
+
+def _card(offer: Offer) -> str:
+    title, rules = titles(offer.game)
+    options = offer.game.name.partition(":")[2].replace(",", ", ")
+    svg = base64.b64encode(_picture_in_play(offer.game).encode()).decode()
+    return (
+        f'<li><a href="{quote(offer.name)}.html"><img src="data:image/svg+xml;base64,{svg}" alt="">'
+        f"<h2>{escape(title)}</h2><p>{escape(rules)}</p><small>{escape(options)}</small></a></li>"
+    )
+
+
+def _picture_in_play(game: Game) -> str:
+    """The picture of a position after some random moves."""
+    moves = random_moves(game, game.init(), min(PLIES, game.max_plies // 2), seed=0)
+    states, _ = saved.replay(game, game.init(), moves)
+    return game.svg(states[-1])
+
+
+def page(offer: Offer) -> str:
+    """The HTML of a game."""
     bytes_ = base64.b64encode(kernel.module()).decode()
     worker = "\n".join(
         [
             *((HERE / name).read_text(encoding="utf-8") for name in ("runtime.js", "search.js", "session.js")),
-            program(game, trained),
-            f"const about = {json.dumps(about(game, trained, player), separators=(',', ':'))};",
+            program(offer.game, offer.trained),
+            f"const about = {json.dumps(about(offer), separators=(',', ':'))};",
             f'const kernel = Uint8Array.from(atob("{bytes_}"), (c) => c.charCodeAt(0));',
             (HERE / "worker.js").read_text(encoding="utf-8"),
         ]
@@ -84,10 +154,12 @@ def _inside(script: str) -> str:
     return script.replace("</script", "<\\/script")
 
 
-def about(game: Game, trained: TrainedNetwork | None, player: str) -> dict[str, Any]:
+def about(offer: Offer) -> dict[str, Any]:
     """What session.js has to know of a game, JSON-ready."""
+    game = offer.game
     title, rules = titles(game)
     ways = [way(game, action) for action in range(game.num_actions)]
+    player = parse(offer.opponent).short_name
     others = [UNTRAINED, "uct:100", "uct:2000", "random", "person"]
     return {
         "format": saved.FORMAT,
@@ -97,10 +169,10 @@ def about(game: Game, trained: TrainedNetwork | None, player: str) -> dict[str, 
         "seats": seats(game),
         "begins": first_player(game),
         "opponents": list(dict.fromkeys([player, *others])),
-        "levels": [dataclasses.asdict(one) for one in levels(None if player.startswith("uct:") else player)],
+        "levels": [dataclasses.asdict(one) for one in levels(player if offer.trained else None)],
         "actions": [dataclasses.asdict(one) | {"words": one.words} for one in ways],
         "picture": picture(game),
-        "engine": description(game, trained),
+        "engine": description(game, offer.trained),
     }
 
 

@@ -45,14 +45,14 @@ def functions(game: Game, trained: TrainedNetwork | None) -> dict[str, tuple[Cal
         found |= {
             "observe": (game.observe, (s,)),
             "network": (lambda planes: trained.net.apply(weights, planes), (planes,)),
-            "turned": (lambda s: _turned(game, s), (s,)),
+            "turned": (lambda s: turned(game, s), (s,)),
             "average": (lambda logits, value: _average(game, logits, value), (logits, value)),
             "translate": (_translate(game), (jnp.int32(0), *(jnp.zeros(x.shape[1:]) for x in (logits, value)))),
         }
     return found
 
 
-def _turned(game: Game, s: Any) -> Any:
+def turned(game: Game, s: Any) -> Any:
     """The planes of a position through all symmetries, as a batch of the network."""
     planes = game.observe(s)
     turned = jnp.stack([symmetry.planes(planes) for symmetry in game.symmetries])
@@ -60,7 +60,7 @@ def _turned(game: Game, s: Any) -> Any:
 
 
 def _average(game: Game, logits: Any, value: Any) -> tuple[Any, Any]:
-    """The mean logits and value of the positions of `_turned`, mapped back."""
+    """The mean logits and value of the positions of `turned`, mapped back."""
     back = [row[symmetry.actions] for row, symmetry in zip(logits, game.symmetries, strict=False)]
     return jnp.stack(back).mean(0), value[: len(back)].mean(0)
 
