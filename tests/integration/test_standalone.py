@@ -63,6 +63,10 @@ def running(x):
     return jax.lax.scan(lambda c, y: (c + y, c), x[0], x)[1]
 
 
+def exchanged(x):
+    return jax.lax.fori_loop(0, 3, lambda i, pair: (pair[1], pair[0][::-1], pair[2]), (x, x + 1, x[0]))
+
+
 def written(x):
     return jax.lax.dynamic_update_slice(x, x[:2, :2], (9, 1))
 
@@ -76,9 +80,14 @@ SMALL = {
     "shapes": (lambda x: (x.T[::-1], jnp.pad(x, ((1, 0), (0, 2)), constant_values=7), jnp.roll(x, 1, 1), x[:, ::2]), X),
     "indices": (lambda x: (x[x[2] & 1], x[jnp.abs(x) % 3, 1], jnp.take(x, 9, axis=0, mode="fill")), X),
     "writes": (lambda x: (x.at[1, 2].set(5), x.at[x[2] & 1, 3].add(x[0]), x.at[7].set(1)), X),
-    "loops": (lambda x: (jax.lax.fori_loop(0, 5, lambda i, y: y + y[i % 3], x), running(x)), X),
+    "loops": (lambda x: (jax.lax.fori_loop(0, 5, lambda i, y: y + y[i % 3], x), running(x), exchanged(x)), X),
     "branches": (lambda x: (jax.lax.cond(x[0, 0] > 0, jnp.abs, jnp.negative, x), jax.lax.switch(x[2, 0], CASES, x)), X),
     "products": (lambda x: (x @ x.T, jnp.einsum("ij,kj->ik", x, x), jax.vmap(jnp.dot)(x, x)), F),
+    "counts": (lambda x: jnp.dot(x > 1, (x < 3).T, preferred_element_type=jnp.int32), X),
+    "parts": (lambda x: (jnp.split(x, [1, 3], 1), jnp.stack([x, -x], 1), jnp.clip(x, -2, x[0, 2]), x.argmin(1)), X),
+    "totals": (lambda x: (jnp.cumprod(x, 1), jax.lax.cummax(x, 1, reverse=True), jnp.cumsum(x[:, ::-1], 0)), X),
+    "powers": (lambda x: (x**3, jax.lax.integer_pow(x, 2), x**0, jnp.round(x * 1.5)), F),
+    "padding": (lambda x: jax.lax.pad(x, 5, ((-1, 1, 1), (2, -1, 0))), X),
     "dynamic": (lambda x: (jax.lax.dynamic_slice(x, (x[2, 0], x[0, 0]), (2, 2)), written(x)), X),
     "rounding": (lambda x: (jnp.round(x * 2), jnp.floor(x), x.astype(jnp.int32), jnp.clip(x, -1, 1), x * 0.1 + 0.3), F),
 }  # fmt: skip

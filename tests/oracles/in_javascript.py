@@ -113,13 +113,13 @@ def compare(game: Game, text: str, engine: Engine = node) -> list[tuple[str, int
     """Functions and positions whose answers in JavaScript differ from Python's."""
     states, legal, any_ = positions(game)
     going = np.flatnonzero(~np.asarray(jax.vmap(game.over)(states)))
-    calls, expected, asked = [], [], []
-    for name, (function, example) in rules(game).items():
-        given = (states,) if len(example) == 1 else (states, any_ if name == "step" else legal)
-        answers = jax.tree.map(np.asarray, jax.jit(jax.vmap(function))(*given))
-        for i in going if name in ("move", "wins", "known") else range(POSITIONS):
-            calls.append([name, *leaves(jax.tree.map(lambda x: np.asarray(x)[i], given))])
-            expected.append(flat(jax.tree.map(lambda x: x[i], answers)))
-            asked.append((name, int(i)))
-    found = run(text, calls, engine=engine)
-    return [which for which, a, b in zip(asked, found, expected, strict=True) if a != b]
+    functions_of = rules(game)
+    given = {name: (states,) if len(example) == 1 else (states, any_ if name == "step" else legal)
+             for name, (_, example) in functions_of.items()}  # fmt: skip
+    python = lambda given: {name: jax.vmap(function)(*given[name]) for name, (function, _) in functions_of.items()}
+    answers = jax.tree.map(np.asarray, jax.jit(python)(given))
+    asked = [(name, int(i)) for name in functions_of
+             for i in (going if name in ("move", "wins", "known") else range(POSITIONS))]  # fmt: skip
+    lane = lambda tree, i: jax.tree.map(lambda x: np.asarray(x)[i], tree)
+    found = run(text, [[name, *leaves(lane(given[name], i))] for name, i in asked], engine=engine)
+    return [(name, i) for (name, i), answer in zip(asked, found, strict=True) if answer != flat(lane(answers[name], i))]

@@ -6,10 +6,13 @@ import json
 
 import pytest
 from browser import browser, game, known_result, make, one, text, wait
+from in_javascript import GAMES, compare, rules
 
 import envs
 from agents.serve.options import Options
+from agents.serve.standalone.convert import convert
 from agents.serve.standalone.export import export
+from envs import saved
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +23,7 @@ def page(tmp_path_factory):
     def address(env, opponent=""):
         if (env, opponent) not in written:
             path = folder / f"{len(written)}.html"
-            written[env, opponent] = export(Options(env=env, opponent=opponent, export=str(path)))
+            (written[env, opponent],) = export(Options(env=env, opponent=opponent, export=str(path)))
         return written[env, opponent].as_uri()
 
     return address
@@ -51,22 +54,53 @@ def play(driver):
     known_result(driver)
 
 
-GAMES = ["tictactoe", "connect_four", "sum_to_100", "othello"]
+def in_chromium(driver):
+    """An engine for `compare`, on an empty page."""
+    driver.get("about:blank")
+    return lambda script, asked: driver.execute_script(f"{script} return answers(JSON.parse(arguments[0]))", asked)
 
 
-@pytest.mark.parametrize("env", GAMES)
+@pytest.mark.parametrize("name", GAMES)
+def test_rules_are_equal(window, name):
+    rules_of = envs.make(name)
+    assert compare(rules_of, convert(rules(rules_of)), in_chromium(window)) == []
+
+
+def test_a_changed_rule_is_found(window):
+    rules_of = envs.make("tictactoe")
+    text = convert(rules(rules_of))
+    changed = text.replace("(1-a1_move)", "(0+a1_move)")  # the turn does not pass
+    assert changed != text
+    assert {name for name, _ in compare(rules_of, changed, in_chromium(window))} == {"move"}
+
+
+PLAYED = ["tictactoe", "connect_four", "sum_to_100", "othello", "foq", "foq_single", "foq_multi", "evopawness"]
+PLAYED += ["go:size=5,komi=24.5", "gomoku:size=9", "hex:size=5"]
+
+
+@pytest.mark.parametrize("env", PLAYED)
 def test_a_whole_game_by_clicking(window, page, env):
-    opened(window, page(env, opponent="" if env == "tictactoe" else "uct:20"))
-    rules = envs.make(env)
-    for _ in range(rules.max_plies):
+    opened(window, page(env))
+    quick = "command('players', {players: view.players, simulations: 8, seconds: 1}).then(arguments[0])"
+    window.execute_async_script(quick)
+    rules_of = envs.make(env)
+    for _ in range(rules_of.max_plies):
         if game(window)["over"]:
             break
         play(window)
-    s = rules.init()
-    for name in game(window)["save"]["actions"]:
-        s = rules.step(s, rules.parse_action(name))
-    assert bool(rules.over(s)) == game(window)["over"]
-    assert [float(x) for x in rules.rewards(s)] == (game(window)["result"] or [0.0] * rules.num_players)
+    states, _ = saved.replay(rules_of, rules_of.init(), game(window)["save"]["actions"])
+    assert game(window)["over"] and bool(rules_of.over(states[-1]))
+    assert [float(x) for x in rules_of.rewards(states[-1])] == game(window)["result"]
+
+
+def test_an_index_leads_to_its_games(window, tmp_path):
+    *_, index = export(Options(env="tictactoe hex:size=5,swap=false", opponent="uct:5", export=str(tmp_path)))
+    window.get(index.as_uri())
+    pictures = "return [...document.images].map((image) => image.complete && image.naturalWidth > 0)"
+    assert window.execute_script(pictures) == [True, True]
+    one(window, "li:nth-child(2) a").click()
+    wait(window, lambda: game(window)["version"] > 0, "the game")
+    assert game(window)["game"] == "hex:size=5,swap=false"
 
 
 def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
@@ -102,8 +136,10 @@ def test_no_request_leaves_the_file(page):
 
 def test_a_phone_shows_everything(page):
     with browser(width=390, height=844) as driver:
+        for env in ("connect_four", "foq", "evopawness", "gomoku:size=9", "hex:size=5"):
+            opened(driver, page(env))
+            assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
         opened(driver, page("connect_four"))
-        assert driver.execute_script("return document.documentElement.scrollWidth") <= 390
         play(driver)
         assert len(game(driver)["history"]) == 2
         assert "Red" in text(driver, "#turn-words")

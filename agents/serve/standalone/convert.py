@@ -8,7 +8,7 @@ again: tables and working arrays in one block of memory, then one function for e
 from __future__ import annotations
 
 import base64
-import inspect
+import collections
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,11 +17,13 @@ import jax
 import numpy as np
 from jax.extend import core as jex_core
 
-from agents.serve.standalone.primitives import PRIMITIVES, Shape
-from agents.serve.standalone.values import TYPED, Code, Tables, Value
+from agents.serve.standalone.primitives import PRIMITIVES
+from agents.serve.standalone.values import TYPED, Code, Shape, Tables, Value, number
 
 LONGEST = 6000  # characters of a function: engines do not optimise very long ones
 FOLDED = 64  # entries up to which a constant may grow when it is computed in advance
+BYTES = {kind: np.dtype(name).itemsize for name, kind in TYPED.items()}
+DECLARED = re.compile(r"^(?:const|let) (\w+)(;| =)")
 CALLS = ("jit", "pjit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remat", "checkpoint",
          "custom_vjp_call_jaxpr")  # fmt: skip
 
@@ -46,22 +48,10 @@ def convert(functions: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]) ->
     arrays = [(TYPED[str(x.dtype)], x.size) for x in tables.arrays]
     arrays += [(kind, n) for part in parts for _, kind, n in part.code.buffers]
     size = sum(-(-n * BYTES[kind] // 16) * 16 for kind, n in arrays)
-    memory = f"const {{memory, alloc, unpack}} = newMemory({size}), matmul = newMatmul(memory);"
+    head = f"function program(newMemory, newMatmul) {{\nconst {{memory, alloc, unpack}} = newMemory({size}), "
     answer = f"return {{{', '.join(functions)}}};\n}}"
-    return "\n".join([RUNTIME, memory, *_tables(tables), *(part.text for part in parts), answer])
-
-
-BYTES = {kind: np.dtype(name).itemsize for name, kind in TYPED.items()}
-RUNTIME = """\
-function program(newMemory, newMatmul) {
-const f = Math.fround;
-const squared = (x) => f(x * x);
-const roundEven = (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; };
-function bitsIn(x) {
-  x -= (x >>> 1) & 0x55555555;
-  x = (x & 0x33333333) + ((x >>> 2) & 0x33333333);
-  return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
-}"""
+    texts = [*_tables(tables), *(part.text for part in parts), answer]
+    return "\n".join([f"{head}matmul = newMatmul(memory);", *texts])
 
 
 def _tables(tables: Tables) -> list[str]:
@@ -93,91 +83,85 @@ class _Function:
     """One function on its way to JavaScript; `text` is the result."""
 
     def __init__(self, name: str, closed: Any, tables: Tables):
-        self.code = code = Code(tables, f"_{name}")
+        self.code = code = Code(tables, f"_{name}", self.inline)
         self.line = "an unknown line"  # of the user's code, around the present equation
-        jaxpr = closed.jaxpr
-        names = [f"a{i}_{name}" for i in range(len(jaxpr.invars))]
-        avals = [v.aval for v in jaxpr.invars]
-        inputs = [code.argument(n, tuple(x.shape), np.dtype(x.dtype)) for n, x in zip(names, avals, strict=True)]
-        outputs = [code.whole(x) if x.shape else x for x in self.run(jaxpr, closed.consts, inputs)]
-        results = [x.at(()) if not x.shape else code.part(x) for x in outputs]
+        names = [f"a{i}_{name}" for i in range(len(closed.jaxpr.invars))]
+        types = _types(closed.jaxpr.invars)
+        inputs = [code.array(n, x) if x.shape else number(n, x.dtype) for n, x in zip(names, types, strict=True)]
+        outputs = self.run(closed.jaxpr, closed.consts, inputs)
+        results = [code.part(code.whole(x)) if x.shape else x.at(()) for x in outputs]
         answer = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
         self.text = _assembled(name, code, names, answer)
+
+    def inline(self, function: Callable[..., Any], inputs: Sequence[Value]) -> list[Value]:
+        """The outputs of a JAX function."""
+        closed = jax.make_jaxpr(function)(*(jax.ShapeDtypeStruct(x.shape, x.dtype) for x in inputs))
+        return self.run(closed.jaxpr, closed.consts, inputs)
 
     def run(self, jaxpr: Any, consts: Sequence[Any], inputs: Sequence[Value]) -> list[Value]:
         """The outputs of a jaxpr."""
         uses, known = _uses(jaxpr), {}
+        constant = lambda var, x: self.code.constant(np.asarray(x, var.aval.dtype))  # numpy's are wider than JAX's
+        read = lambda x: constant(x, x.val) if isinstance(x, jex_core.Literal) else known[x]
 
         def bind(var: Any, value: Value) -> None:
             lazy = value.stored is None and value.const is None and not value.at((0,) * len(value.shape)).isidentifier()
-            known[var] = self.code.force(value) if lazy and uses.get(var, 0) > 1 else value
-
-        def known_value(atom: Any, x: Any) -> Value:
-            return self.code.constant(np.asarray(x, atom.aval.dtype))  # numpy's own constants are wider than JAX's
-
-        def read(atom: Any) -> Value:
-            return known_value(atom, atom.val) if isinstance(atom, jex_core.Literal) else known[atom]
+            known[var] = self.code.force(value) if lazy and uses[var] > 1 else value
 
         for var, x in zip(jaxpr.constvars, consts, strict=True):
-            bind(var, known_value(var, x))
+            bind(var, constant(var, x))
         for var, value in zip(jaxpr.invars, inputs, strict=True):
             bind(var, value)
         for eqn in jaxpr.eqns:
-            if any(uses.get(v, 0) for v in eqn.outvars):
+            if any(uses[v] for v in eqn.outvars):
                 self.line = _line(eqn) or self.line
                 try:
                     outs = self.equation(eqn, [read(x) for x in eqn.invars])
-                except Unsupported:
-                    raise
-                except (KeyError, ValueError, NotImplementedError) as error:
+                except (KeyError, NotImplementedError, TypeError, ValueError) as error:
+                    if isinstance(error, Unsupported):
+                        raise
                     raise Unsupported(f"{eqn.primitive.name} at {self.line}: {error}") from error
                 for var, value in zip(eqn.outvars, outs, strict=True):
                     bind(var, value)
         return [read(x) for x in jaxpr.outvars]
 
     def equation(self, eqn: Any, inputs: list[Value]) -> list[Value]:
-        name, params = eqn.primitive.name, eqn.params
-        outs = [Shape(tuple(v.aval.shape), np.dtype(v.aval.dtype)) for v in eqn.outvars]
+        name, params, outs = eqn.primitive.name, eqn.params, _types(eqn.outvars)
         if name in CALLS:
             inner = params.get("jaxpr") or params.get("call_jaxpr") or params["fun_jaxpr"]
             return self.run(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), inputs)
         if name == "platform_index":
-            platforms = params["platforms"]
-            return [self.code.constant(np.array(platforms.index(None), np.int32))]
+            return [self.code.constant(np.array(params["platforms"].index(None), np.int32))]
         if name in ("cond", "while", "scan"):
             return getattr(self, f"_{name}")(params, inputs, outs)
-        if name not in PRIMITIVES:
+        if name not in PRIMITIVES and name != "iota":
             raise Unsupported(f"expected a primitive that can be converted, got {name} at {self.line}")
         known = [x.const for x in inputs if x.const is not None]
-        if known and len(known) == len(inputs) and sum(o.size for o in outs) <= max(FOLDED, *(x.size for x in known)):
+        largest = max([FOLDED, *(x.size for x in known)])
+        if not inputs or (len(known) == len(inputs) and sum(out.size for out in outs) <= largest):
             with jax.ensure_compile_time_eval():
                 found = eqn.primitive.bind(*known, **params)
-            found = found if eqn.primitive.multiple_results else [found]
-            return [self.code.constant(np.asarray(x)) for x in found]
-        function = PRIMITIVES[name]
-        options = {"kind": name} if "kind" in inspect.signature(function).parameters else {}
-        result = function(self.code, inputs, params, outs if eqn.primitive.multiple_results else outs[0], **options)
+            return [self.code.constant(np.asarray(x)) for x in (found if eqn.primitive.multiple_results else [found])]
+        result = PRIMITIVES[name](self.code, inputs, params, outs[0])
         return result if isinstance(result, list) else [result]
 
     # Control flow. What goes in is computed before, so that no branch computes what another one needs.
 
-    def _targets(self, outs: Sequence[Any]) -> list[Value]:
+    def _targets(self, outs: Sequence[Shape]) -> list[Value]:
         """Variables and arrays to assign results to."""
-        targets = []
-        for out in outs:
-            if out.shape:
-                targets.append(self.code.empty(out.shape, out.dtype))
-                continue
-            name = self.code.name("w")
+        names = ["" if out.shape else self.code.name("w") for out in outs]
+        for name in filter(None, names):
             self.code.put(f"let {name};")
-            targets.append(Value((), out.dtype, lambda idx, name=name: name))
-        return targets
+        return [number(n, out.dtype) if n else self.code.empty(out) for n, out in zip(names, outs, strict=True)]
 
     def _assign(self, targets: Sequence[Value], values: Sequence[Value]) -> None:
-        """All at once: new values are complete before the first is assigned."""
-        code = self.code
-        values = [code.force(x) if x.shape else code.local((), x.dtype, x.at(())) for x in values]
-        for target, value in zip(targets, values, strict=True):
+        """All at once: new values are complete, and no part of a target, before the first is assigned."""
+        code, written = self.code, {target.place.name for target in targets if target.shape}
+        pairs = [(t, x) for t, x in zip(targets, values, strict=True) if t.stored is None or t.stored != x.stored]
+        part = lambda x: x.stored is not None and x.stored.name in written
+        ready = [code.copy(x) if part(x) else code.force(x) if x.shape else code.local(x.dtype, x.at(()))
+                 for _, x in pairs]  # fmt: skip
+        for (target, _), value in zip(pairs, ready, strict=True):
             code.write(value, target) if target.shape else code.put(f"{target.at(())} = {value.at(())};")
 
     def _cond(self, params: Any, inputs: list[Value], outs: Sequence[Any]) -> list[Value]:
@@ -215,7 +199,7 @@ class _Function:
         of_consts, of_carry, length = params["num_consts"], params["num_carry"], params["length"]
         inputs = [self.code.force(x) for x in inputs]
         consts, start, xs = inputs[:of_consts], inputs[of_consts : of_consts + of_carry], inputs[of_consts + of_carry :]
-        carry, ys = self._targets(outs[:of_carry]), [self.code.empty(o.shape, o.dtype) for o in outs[of_carry:]]
+        carry, ys = self._targets(outs[:of_carry]), [self.code.empty(out) for out in outs[of_carry:]]
         self._assign(carry, start)
         i = self.code.name("t")
         row = lambda x: Value(x.shape[1:], x.dtype, lambda idx: x.at([i, *idx]))
@@ -232,25 +216,25 @@ class _Function:
         return [*carry, *ys]
 
 
-def _uses(jaxpr: Any) -> dict[Any, int]:
+def _types(variables: Sequence[Any]) -> list[Shape]:
+    return [Shape(tuple(v.aval.shape), np.dtype(v.aval.dtype)) for v in variables]
+
+
+def _uses(jaxpr: Any) -> collections.Counter[Any]:
     """How often each variable is read by what the outputs need."""
-    uses: dict[Any, int] = {}
-    count = lambda atoms: [
-        uses.__setitem__(x, uses.get(x, 0) + 1) for x in atoms if not isinstance(x, jex_core.Literal)
-    ]
-    count(jaxpr.outvars)
+    uses = collections.Counter(x for x in jaxpr.outvars if not isinstance(x, jex_core.Literal))
     for eqn in reversed(jaxpr.eqns):
-        if any(uses.get(v, 0) for v in eqn.outvars):
-            count(eqn.invars)
+        if any(uses[v] for v in eqn.outvars):
+            uses.update(x for x in eqn.invars if not isinstance(x, jex_core.Literal))
     return uses
 
 
 def _line(eqn: Any) -> str | None:
     """File and line of the user's code that made an equation, if it is known."""
     traceback = eqn.source_info.traceback
-    frames = [] if traceback is None else traceback.frames
-    own = [x for x in frames if "/jax/" not in x.file_name and "/standalone/" not in x.file_name]
-    return f"{own[0].file_name}:{own[0].line_num}" if own else None
+    frames = [x for x in (traceback.frames if traceback else ()) if "/jax/" not in x.file_name]
+    own = frames and "/standalone/" not in frames[0].file_name
+    return f"{frames[0].file_name}:{frames[0].line_num}" if own else None
 
 
 def _assembled(name: str, code: Code, arguments: list[str], answer: str) -> str:
@@ -264,28 +248,14 @@ def _assembled(name: str, code: Code, arguments: list[str], answer: str) -> str:
     head = f"function {name}({', '.join(arguments)}) {{"
     if len(pieces) == 1:
         return "\n".join([*buffers, head, *pieces[0], f"return {answer};", "}"])
-    declared = [{name for name in map(_declared, piece) if name} for piece in pieces]
-    texts = ["\n".join(piece) for piece in pieces]
-    words = [_words(text) for text in [*texts, answer]]
-    shared = {v for i, own in enumerate(declared) for v in own if any(v in later for later in words[i + 1 :])}
-    lines = [*buffers, *(f"let {v};" for v in sorted(shared))]
+    words = [set(re.findall(r"\w+", "\n".join(piece))) for piece in [*pieces, [answer]]]
+    declared = [match[1] for line in code.lines if (match := DECLARED.match(line))]
+    shared = {v for v in declared if sum(v in own for own in words) > 1}
+    lines = [*buffers, *(f"let {v};" for v in declared if v in shared)]
     for i, piece in enumerate(pieces):
-        body = [_undeclared(line, shared) for line in piece]
+        body = [
+            DECLARED.sub(lambda m: m[0] if m[1] not in shared else "" if m[2] == ";" else f"{m[1]} =", x) for x in piece
+        ]
         lines += [f"function {name}_{i}({', '.join(arguments)}) {{", *body, "}"]
     lines += [head, *(f"{name}_{i}({', '.join(arguments)});" for i in range(len(pieces))), f"return {answer};", "}"]
     return "\n".join(lines)
-
-
-def _declared(line: str) -> str | None:
-    start = line.split(" ", 2)
-    return start[1].rstrip(";") if start[0] in ("const", "let") else None
-
-
-def _undeclared(line: str, shared: set[str]) -> str:
-    if _declared(line) not in shared:
-        return line
-    return "" if line.startswith("let") and "=" not in line else line.split(" ", 1)[1]
-
-
-def _words(text: str) -> set[str]:
-    return set(re.findall(r"\w+", text))

@@ -50,3 +50,14 @@ function fastMatmul(bytes, memory) {
   const {matmul} = new WebAssembly.Instance(new WebAssembly.Module(bytes), {page: {memory}}).exports;
   return (a, b, c, m, k, n) => matmul(a.byteOffset, b.byteOffset, c.byteOffset, m, k, n);
 }
+
+// Numbers, as converted functions compute them
+
+const f = Math.fround;
+const roundEven = (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; };
+
+function bitsIn(x) {
+  x -= (x >>> 1) & 0x55555555;
+  x = (x & 0x33333333) + ((x >>> 2) & 0x33333333);
+  return Math.imul((x + (x >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}

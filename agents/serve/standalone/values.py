@@ -8,7 +8,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,18 @@ Index = int | str
 NUMBERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32")
 TYPED = {"bool": "Uint8Array"} | {name: f"{name.capitalize()}Array" for name in NUMBERS}
 LITTLE = 4  # entries that are written out one by one instead of in a loop
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """Type of an array."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,21 +40,15 @@ class Stored:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Value:
+class Value(Shape):
     """An array of the program. `at` gives the expression of one entry; `stored` and `const` are set where known.
 
     A value that is neither is computed wherever it is read, so that chains of operations become one loop.
     """
 
-    shape: tuple[int, ...]
-    dtype: np.dtype
     at: Callable[[Sequence[Index]], str]
     stored: Stored | None = None
     const: np.ndarray | None = None
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
 
     @property
     def place(self) -> Stored:
@@ -53,8 +58,10 @@ class Value:
 
     @property
     def contiguous(self) -> bool:
-        s = self.stored
-        return s is not None and s.strides == strides_of(self.shape)
+        rows = strides_of(self.shape)
+        return self.stored is not None and all(
+            n == 1 or a == b for n, a, b in zip(self.shape, self.stored.strides, rows, strict=True)
+        )
 
 
 def strides_of(shape: Sequence[int]) -> tuple[int, ...]:
@@ -71,28 +78,27 @@ def times(i: Index, k: int) -> Index:
 def plus(*terms: Index) -> Index:
     known = sum(int(t) for t in terms if not isinstance(t, str))
     texts = [t for t in terms if isinstance(t, str)]
-    if not texts:
-        return known
-    return "+".join([*texts, *([str(known)] if known else [])])
+    return "+".join([*texts, *([str(known)] if known else [])]) if texts else known
 
 
-def literal(x: Any, dtype: np.dtype) -> str:
+def number(text: str, dtype: np.dtype) -> Value:
+    """A scalar."""
+    return Value((), dtype, lambda idx: text)
+
+
+def literal(x: float, dtype: np.dtype) -> str:
     """A number as JavaScript; negative ones in brackets."""
-    if dtype.kind != "f":
-        text = str(int(x))
-    elif np.isfinite(x):
-        text = repr(float(x)).removesuffix(".0")
-    else:
-        text = "NaN" if np.isnan(x) else "Infinity" if x > 0 else "-Infinity"
+    text = repr(float(x)).removesuffix(".0") if dtype.kind == "f" else str(int(x))
+    text = text.replace("nan", "NaN").replace("inf", "Infinity")
     return f"({text})" if text.startswith("-") else text
 
 
 def affine(x: np.ndarray) -> tuple[int, list[int]] | None:
     """The start and steps of an integer array whose entries are a sum of a multiple of each index, else None."""
-    if x.dtype.kind not in "iu" or not x.size:
+    if x.dtype.kind not in "iu":
         return None
-    start = int(x.flat[0])
-    steps = [int(np.take(x, 1, axis).flat[0]) - start if n > 1 else 0 for axis, n in enumerate(x.shape)]
+    start = int(x.flat[0]) if x.size else 0
+    steps = [int(np.take(x, 1, axis).flat[0]) - start if n > 1 and x.size else 0 for axis, n in enumerate(x.shape)]
     told = start + sum(np.arange(n).reshape(-1, *[1] * (x.ndim - a - 1)) * steps[a] for a, n in enumerate(x.shape))
     return (start, steps) if (np.broadcast_to(told, x.shape) == x).all() else None
 
@@ -114,12 +120,15 @@ class Tables:
 
 
 class Code:
-    """The JavaScript of one function, and the typed arrays that it works in."""
+    """The JavaScript of one function, and the typed arrays that it works in.
 
-    def __init__(self, tables: Tables, prefix: str):
-        self.tables, self.prefix = tables, prefix
+    `inline(function, inputs)` gives the outputs of a JAX function.
+    """
+
+    def __init__(self, tables: Tables, prefix: str, inline: Callable[..., list[Value]]):
+        self.tables, self.prefix, self.inline = tables, prefix, inline
         self.lines: list[str] = []
-        self.arguments: dict[str, int] = {}  # lengths of typed arrays that the function is given
+        self.lengths: dict[str, int] = {}  # of the typed arrays that the function is given or has
         self.buffers: list[tuple[str, str, int]] = []  # name, type and length of its own
         self._names = 0
 
@@ -144,31 +153,35 @@ class Code:
             text = literal(x.flat[0], x.dtype)
             return Value(x.shape, x.dtype, lambda idx: text, const=x)
         known = affine(x)
-        if known is not None:
-            start, steps = known
-            return Value(x.shape, x.dtype, lambda idx: f"({plus(start, *map(times, idx, steps))})", const=x)
-        return Value(x.shape, x.dtype, lambda idx: self.table(x).at(idx), const=x)
+        if known is None:
+            return Value(x.shape, x.dtype, lambda idx: self.table(x).at(idx), const=x)
+        return Value(x.shape, x.dtype, lambda idx: f"({plus(known[0], *map(times, idx, known[1]))})", const=x)
 
     def table(self, x: np.ndarray) -> Value:
-        return self.view(x.shape, x.dtype, Stored(self.tables.add(x), 0, strides_of(x.shape)))
+        return self.view(x.shape, x.dtype, self.tables.add(x))
 
-    def view(self, shape: Sequence[int], dtype: np.dtype, stored: Stored) -> Value:
-        def at(idx: Sequence[Index]) -> str:
-            return f"{stored.name}[{plus(stored.offset, *map(times, idx, stored.strides))}]"
-
+    def view(self, shape: Sequence[int], dtype: np.dtype, name: str, start: int = 0, strides=None) -> Value:
+        """The entries of a typed array from `start` on, in rows or with other strides."""
+        stored = Stored(name, start, strides_of(shape) if strides is None else tuple(strides))
+        at = lambda idx: f"{name}[{plus(start, *map(times, idx, stored.strides))}]"
         return Value(tuple(shape), np.dtype(dtype), at, stored)
 
-    def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
+    def array(self, name: str, out: Shape) -> Value:
+        """The typed array that a variable holds."""
+        self.lengths[name] = out.size
+        return self.view(out.shape, out.dtype, name)
+
+    def empty(self, out: Shape) -> Value:
         """A new typed array."""
         name = self.name("b")
-        self.buffers.append((name, TYPED[str(dtype)], math.prod(shape)))
-        return self.view(shape, dtype, Stored(name, 0, strides_of(shape)))
+        self.buffers.append((name, TYPED[str(out.dtype)], out.size))
+        return self.array(name, out)
 
-    def local(self, shape: tuple[int, ...], dtype: np.dtype, text: str) -> Value:
+    def local(self, dtype: np.dtype, text: str) -> Value:
         """A number in a local variable."""
         name = self.name("v")
         self.put(f"const {name} = {text};")
-        return Value(shape, np.dtype(dtype), lambda idx: name)
+        return number(name, dtype)
 
     def loop(self, shape: Sequence[int], body: Callable[[tuple[Index, ...]], None]) -> None:
         """`body(index)` for every index of `shape`."""
@@ -184,26 +197,19 @@ class Code:
         """Computes all entries of `value` into `target`, a stored array or a part of one, of the same shape."""
         if value.contiguous and target.contiguous and value.size > LITTLE and value.dtype == target.dtype:
             self.put(f"{target.place.name}.set({self.part(value)}, {target.place.offset});")
-            return
-        self.loop(value.shape, lambda idx: self.put(f"{target.at(idx)} = {value.at(idx)};"))
+        else:
+            self.loop(value.shape, lambda idx: self.put(f"{target.at(idx)} = {value.at(idx)};"))
 
     def part(self, value: Value) -> str:
         """The entries of a contiguous array as a typed array."""
-        s = value.place
-        lengths = self.arguments | {name: n for name, _, n in self.buffers}
-        return (
-            s.name if lengths.get(s.name) == value.size else f"{s.name}.subarray({s.offset}, {s.offset + value.size})"
-        )
+        name, start = value.place.name, value.place.offset
+        return name if self.lengths.get(name) == value.size else f"{name}.subarray({start}, {start + value.size})"
 
-    def is_argument(self, value: Value) -> bool:
-        return value.stored is not None and value.stored.name in self.arguments
-
-    def argument(self, name: str, shape: tuple[int, ...], dtype: np.dtype) -> Value:
-        """An argument of the function: a number, or a typed array."""
-        if not shape:
-            return Value((), dtype, lambda idx: name)
-        self.arguments[name] = math.prod(shape)
-        return self.view(shape, dtype, Stored(name, 0, strides_of(shape)))
+    def copy(self, value: Value) -> Value:
+        """The value in a new typed array."""
+        target = self.empty(value)
+        self.write(value, target)
+        return target
 
     def force(self, value: Value) -> Value:
         """The value, computed now: a table, a typed array, or a number in a variable."""
@@ -211,17 +217,9 @@ class Code:
             return value
         if value.const is not None:
             return self.table(value.const)
-        if not value.shape:
-            return self.local((), value.dtype, value.at(()))
-        target = self.empty(value.shape, value.dtype)
-        self.write(value, target)
-        return target
+        return self.copy(value) if value.shape else self.local(value.dtype, value.at(()))
 
     def whole(self, value: Value) -> Value:
         """The value as a contiguous typed array."""
         value = self.force(value)
-        if value.contiguous:
-            return value
-        target = self.empty(value.shape, value.dtype)
-        self.write(value, target)
-        return target
+        return value if value.contiguous else self.copy(value)
