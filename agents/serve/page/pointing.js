@@ -123,7 +123,7 @@ $("board").addEventListener("click", (event) => {
   point(cell.dataset.cell, pointer === "touch" && event.detail > 0);
 });
 $("board").addEventListener("pointerover", (event) => {
-  if (event.pointerType === "touch" || !view) return;
+  if (event.pointerType === "touch" || event.buttons || !view) return; // a pressed cell stays
   const cell = cellAt(event.target);
   preview(cell ? wayTo(cell.dataset.cell) : null);
   tell(cell);
