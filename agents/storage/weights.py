@@ -62,7 +62,7 @@ def shipped(game: Game, fits: Callable[[str, str], bool] = operator.eq) -> str |
 
 
 def strength(path: Path) -> str:
-    """The measured strength of a shipped network, from the line `**Strength**: ...` of its card; empty if it has none."""
+    """The measured strength of a shipped network: the line `**Strength**: ...` of its card; empty without one."""
     card = locate(path) / "README.md"
     found = re.search(r"^\*\*Strength\*\*: (.+)$", card.read_text(encoding="utf-8"), re.M) if card.is_file() else None
     return found[1].replace("`", "") if found else ""
