@@ -179,8 +179,10 @@ class NetworkOptions(Options):
     """Network: kind, size and heads."""
 
     network: str = "resnet"
-    """Body: resnet, strips or mlp. resnet: residual convolutions. strips: mixes whole rows and columns at once, faster
-    on a CPU and where pieces act along lines. mlp: a perceptron for games with a handful of cells."""
+    """Body: resnet, equivariant, strips or mlp. resnet: residual convolutions. equivariant: the same, with weights
+    shared by the symmetries of the board, so that a turned position has the turned policy; --channels must be a
+    multiple of their number. strips: mixes whole rows and columns at once, faster on a CPU and where pieces act along
+    lines. mlp: a perceptron for games with a handful of cells."""
     channels: Annotated[int, Range(least=1, most=2**14)] = 32
     """Width of the body."""
     blocks: Annotated[int, Range(least=0, most=1000)] = 3

@@ -222,12 +222,13 @@ class StripBlock(nn.Module):
         return x
 
 
-Body = Callable[[NetworkOptions, Callable[[], nn.Module], Array], Array]
-"""(config, norm, planes) -> features. `planes` is config.dtype[B, R, C, P], `features` [B, R, C, F] or [B, F] of the
-same type. `norm()` makes a normalisation layer. A body is called inside a module and may create Flax modules."""
+Body = Callable[[NetworkOptions, Callable[[], nn.Module], Array, Game], Array]
+"""(config, norm, planes, game) -> features. `planes` is config.dtype[B, R, C, P], `features` [B, R, C, F] or [B, F] of
+the same type, or [B, G, R, C, F] for the board seen through each of `game.symmetries`. `norm()` makes a normalisation
+layer. A body is called inside a module and may create Flax modules."""
 
 
-def resnet(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array) -> Array:
+def resnet(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array, game: Game) -> Array:
     """Residual convolutions; with `slides` every block also looks along lines."""
     layer = functools.partial(Conv, config.channels, planes.dtype)
     x, gate = layer()(planes), None
@@ -238,7 +239,7 @@ def resnet(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array)
     return x
 
 
-def strips(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array) -> Array:
+def strips(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array, game: Game) -> Array:
     """Whole rows and columns mixed at once, after one convolution."""
     x = Conv(config.channels, planes.dtype)(planes)
     for _ in range(config.blocks):
@@ -246,7 +247,7 @@ def strips(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array)
     return x
 
 
-def mlp(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array) -> Array:
+def mlp(config: NetworkOptions, norm: Callable[[], nn.Module], planes: Array, game: Game) -> Array:
     """A residual perceptron, for boards with a handful of cells."""
     layer = functools.partial(nn.Dense, config.channels, use_bias=False, dtype=planes.dtype)
     x = layer()(planes.reshape(len(planes), -1))
@@ -272,12 +273,10 @@ def register_network(name: str, body: Body) -> None:
 class PolicyValue(nn.Module):
     """Body and heads. If every cell has the same kinds of actions, heads over the actions are maps over the board that
     share weights between cells. Up to two further actions (a pass) are allowed. Otherwise these heads are dense
-    layers."""
+    layers. Where a body gives the features of every symmetry, the heads answer for each, and the mean is taken."""
 
     config: NetworkOptions
-    num_actions: int
-    actions_per_cell: int
-    num_players: int
+    game: Game
     train: bool
     axis: str | None
 
@@ -285,26 +284,28 @@ class PolicyValue(nn.Module):
     def __call__(self, planes: Array, counted: Array | None = None) -> Heads:
         c = self.config
         norm = functools.partial(Norm, c.normalisation, self.train, self.axis, counted)
-        x = BODIES[c.network](c, norm, planes.astype(c.dtype))
+        x = BODIES[c.network](c, norm, planes.astype(c.dtype), self.game)
         x = nn.relu(norm()(x)).astype(jnp.float32)
-        return Heads(
-            policy=self.of_actions(x, 1)[..., 0],
-            value=self.value(x),
-            future=self.of_actions(x, self.num_players + 1) if c.future_weight else None,
+        cells = x.reshape(-1, *x.shape[2:]) if x.ndim == 5 else x
+        heads = Heads(
+            policy=self.of_actions(cells, 1)[..., 0],
+            value=self.value(cells),
+            future=self.of_actions(cells, self.game.num_players + 1) if c.future_weight else None,
         )
+        return mean_of_symmetries(self.game, heads) if x.ndim == 5 else heads
 
     def of_actions(self, x: Array, outputs: int) -> Array:
         """A head over the actions, [B, A, outputs]."""
         dense = functools.partial(nn.Dense, kernel_init=nn.initializers.zeros)  # starts uniform
-        shape = len(x), self.num_actions, outputs
+        shape = len(x), self.game.num_actions, outputs
         if x.ndim == 2:
-            return dense(self.num_actions * outputs)(x).reshape(shape)
-        of_board = x.shape[1] * x.shape[2] * self.actions_per_cell
-        others = self.num_actions - of_board
-        x = nn.relu(nn.Dense(self.config.channels)(x))
+            return dense(self.game.num_actions * outputs)(x).reshape(shape)
+        of_board = x.shape[1] * x.shape[2] * self.game.actions_per_cell
+        others = self.game.num_actions - of_board
+        x = nn.relu(nn.Dense(x.shape[-1])(x))
         if not 0 <= others <= 2:
-            return dense(self.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
-        of_cells = dense(self.actions_per_cell * outputs)(x).reshape(len(x), of_board, outputs)
+            return dense(self.game.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
+        of_cells = dense(self.game.actions_per_cell * outputs)(x).reshape(len(x), of_board, outputs)
         if not others:
             return of_cells
         of_others = dense(others * outputs)(x.mean((1, 2))).reshape(len(x), others, outputs)
@@ -315,9 +316,22 @@ class PolicyValue(nn.Module):
             cells = nn.relu(nn.Dense(VALUE_CHANNELS)(x)).reshape(len(x), -1)
             x = jnp.concatenate([pooled(x), cells], axis=-1)
         x = nn.relu(nn.Dense(64)(x))
-        outputs = 1 if self.num_players == 2 else self.num_players
+        outputs = 1 if self.game.num_players == 2 else self.game.num_players
         values = jnp.tanh(nn.Dense(outputs, kernel_init=nn.initializers.zeros)(x))
         return values[:, 0] if outputs == 1 else values
+
+
+def mean_of_symmetries(game: Game, heads: Heads) -> Heads:
+    """The means of heads [B * G, ...] that see each position through every symmetry, with actions mapped back."""
+    frames = len(game.symmetries)
+    apart = lambda x: x.reshape(-1, frames, *x.shape[1:])
+
+    def of_actions(x: Array) -> Array:
+        x = apart(x)
+        return jnp.stack([x[:, i, symmetry.actions] for i, symmetry in enumerate(game.symmetries)]).mean(0)
+
+    future = None if heads.future is None else of_actions(heads.future)
+    return Heads(of_actions(heads.policy), apart(heads.value).mean(1), future)
 
 
 def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
@@ -333,7 +347,7 @@ def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
 
 
 def _module(game: Game, config: NetworkOptions, train: bool, axis: str | None = None) -> PolicyValue:
-    return PolicyValue(config, game.num_actions, game.actions_per_cell, game.num_players, train, axis)
+    return PolicyValue(config, game, train, axis)
 
 
 def make_heads(game: Game, config: NetworkOptions) -> Callable[[Any, Array], Heads]:

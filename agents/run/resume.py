@@ -15,6 +15,7 @@ from jax.sharding import Mesh
 
 import envs
 from agents.config import Config
+from agents.network.equivariant import width
 from agents.network.network import Network, make_network
 from agents.network.transfer import grow, resize
 from agents.runtime import mesh
@@ -48,18 +49,19 @@ def begin_with(net: Network, config: Config) -> Network:
     if its.env.split(":")[0] != config.env.split(":")[0]:
         raise CheckpointError(f"--init_from: {path} is a network for {its.env}, not for {config.env}")
     grows = config.channels >= its.channels and config.blocks >= its.blocks
-    grows &= config.blocks == its.blocks or config.network == "resnet"  # in others new blocks change the outputs
+    # In other networks new blocks change the outputs.
+    grows &= config.blocks == its.blocks or config.network in ("resnet", "equivariant")
     small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
     weights, known = models.load(path, its), models.shapes_of(its.env, its)
     if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, models.shapes_of(its.env, small)) or not grows:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
         raise CheckpointError(f"--init_from: {path} is a network of {', '.join(other)}")
     wanted, boards = models.shapes_of(config.env, small), (_board(its.env), _board(config.env))
+    channels = width(envs.make(its.env), its), width(envs.make(config.env), config)
     try:
-        weights = resize(weights, wanted, boards, its.channels)
+        weights = resize(weights, wanted, boards, channels[0])
     except ValueError as error:
         raise CheckpointError(f"--init_from: {path} is for {its.env}: {error}") from error
-    channels = its.channels, config.channels
     return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
 
 
