@@ -194,6 +194,9 @@ class NetworkOptions(Options):
     """Let every residual block also look along rows, columns and diagonals up to the first blocker; it learns what
     blocks. For games whose pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight
     of Queen on a CPU (docs/notes/); not measured on accelerators."""
+    canonical: bool = False
+    """Turn every position into one orientation, the least of its images under the symmetries of the game, before the
+    network sees it. Then --augment and --leaf_symmetry matter only in positions that are their own images."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """Normalisation of the body. agents/network/network.py gives the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"

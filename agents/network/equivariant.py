@@ -57,15 +57,17 @@ def group_of(game: Game) -> Group:
     Raises:
         ValueError: a symmetry is no turn or mirror of the board, or two of them make one that is missing.
     """
+    turns = []
     with jax.ensure_compile_time_eval():
         shape = game.observe(game.init()).shape
         probe = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
-        views = [np.asarray(symmetry.planes(probe)) for symmetry in game.symmetries]
-    known = {turn.grid(np.asarray(probe)).tobytes(): turn for turn in reversed(rectangle_turns(*shape[:2]))}
-    turns = tuple(known.get(view.tobytes()) for view in views)
-    if None in turns:
-        name = game.symmetries[turns.index(None)].name
-        raise ValueError(f"--network=equivariant: expected turns and mirrors of the board, got symmetry '{name}'")
+        known = {np.asarray(turn.grid(probe)).tobytes(): turn for turn in reversed(rectangle_turns(*shape[:2]))}
+        for symmetry in game.symmetries:
+            view = np.asarray(symmetry.planes(probe)).tobytes()
+            if view not in known:
+                what = f"expected turns and mirrors of the board, got symmetry '{symmetry.name}'"
+                raise ValueError(f"--network=equivariant: {what}")
+            turns.append(known[view])
     small = {turn.name: turn.squares for turn in rectangle_turns(3, 3)}
     offsets = np.stack([small[turn.name] for turn in turns])
     number = {tuple(images): i for i, images in enumerate(offsets.tolist())}
@@ -76,7 +78,7 @@ def group_of(game: Game) -> Group:
     places = [3 * (1 + row) + 1 + column for row, column in LINES]
     lines = [[places.index(image) for image in s[places]] for s in offsets]
     plain = np.zeros((len(turns), 1), int)
-    return Group(turns, offsets, {"plain": plain, "frames": np.array(frames), "lines": np.array(lines)})
+    return Group(tuple(turns), offsets, {"plain": plain, "frames": np.array(frames), "lines": np.array(lines)})
 
 
 def width(game: Game, config: NetworkOptions) -> int:

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 
 from agents.config import NetworkOptions
 from agents.network.convolution import convolve
+from agents.network.orientation import canonical
 from envs.game import Array, Game
 
 
@@ -380,4 +381,5 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
         ask = lambda planes: module(False).apply(weights, planes)[:2]
         return jax.lax.platform_dependent(planes, cpu=lambda planes: in_parts(ask, planes), default=ask)
 
-    return Network(init, apply, train)
+    net = Network(init, apply, train)
+    return canonical(game, net) if config.canonical and len(game.symmetries) > 1 else net

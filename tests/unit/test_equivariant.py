@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from random_network import random_planes, random_weights
 
 import envs
 from agents.config import Config
@@ -48,17 +49,6 @@ def compiled(spec, kind):
     net = make_network(game, config_of(game, **KINDS[kind]))
     shapes = jax.eval_shape(net.init, jax.random.key(0))
     return game, shapes, net.apply, jax.jit(lambda weights, planes: net.train(weights, planes, None)[0])
-
-
-def random_weights(shapes, seed):
-    """Nothing stays zero or alike; what is tied is for the network to average."""
-    lot = np.random.default_rng(seed)
-    drawn = lambda x: 0.3 * (lot.uniform(0.3, 1.3, x.shape) if x.ndim < 2 else lot.normal(size=x.shape))
-    return jax.tree.map(lambda x: np.float32(drawn(x)), shapes)
-
-
-def random_planes(game, seed):
-    return jnp.asarray(np.random.default_rng(seed).normal(size=(3, *game.observe(game.init()).shape)), jnp.float32)
 
 
 def test_games_are_all_that_have_symmetries():
