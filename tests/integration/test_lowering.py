@@ -32,6 +32,10 @@ def programs():
     uct = make_player("uct:8", game, 8)
     match = make_group(game, uct, make_player("minimax:2", game, 8), mesh.make_mesh(16, 16, 1))
     group = Group(lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, jax.random.split(key, 1))
+    tied = dataclasses.replace(config, network="equivariant")
+    tied_net = make_network(game, tied)
+    tied_run = jax.eval_shape(lambda: start_run(game, tied_net, tied))
+    tied_search = make_search(game, tied_net, tied, explore=True)
     simple = envs.make("tictactoe")
     by_values = dataclasses.replace(preset(simple, "tpu", "value_generations"), num_envs=16, channels=16, batch_size=32)
     perceptron, alone = make_network(simple, by_values), mesh.make_mesh(16, 32, 1)
@@ -45,6 +49,8 @@ def programs():
         "search gumbel": (search(), (weights, key, lanes.states, lanes.plies)),
         "search puct": (search(search="puct"), (weights, key, lanes.states, lanes.plies)),
         "search proofs": (search(proofs=True), (weights, key, lanes.states, lanes.plies)),
+        "iteration tied": (make_iteration(game, tied_net, tied, mesh.make_mesh(16, 32, 1)), (tied_run, jnp.float32(0))),
+        "search tied": (tied_search, (tied_run.learning.weights, key, lanes.states, lanes.plies)),
         "openings": (lambda k: sample_openings(game, k, 16, 2), (key,)),
         "decided": (make_decided(game), (jax.eval_shape(game.init),)),
         "generation": (value_regression.make_play(simple, perceptron, by_values, alone), (first,)),

@@ -18,6 +18,8 @@ from agents.config import Config
 from agents.network.equivariant import group_of, width
 from agents.network.network import make_network
 from agents.network.transfer import grow, resize
+from agents.training import learner
+from agents.training.replay import Batch
 
 # Every game with symmetries, on small boards: mirror, half turn, rectangle, square; columns, cells, cells and a pass.
 GAMES = [
@@ -151,6 +153,40 @@ def test_gradients_keep_the_ties():
     for number in range(tied.max() + 1):
         orbit = parts[tied.ravel() == number]
         np.testing.assert_allclose(orbit, np.broadcast_to(orbit[:1], orbit.shape), rtol=1e-3, atol=1e-6)
+
+
+def test_augmentation_changes_no_update():
+    """Each row seen through another symmetry gives the same losses and gradients, so --augment is idle."""
+    game = envs.make("foq:rows=4,cols=5")
+    config = config_of(game, **KINDS["all"])
+    net = make_network(game, config)
+    weights = random_weights(jax.eval_shape(net.init, jax.random.key(0)), 7)
+    lot = np.random.default_rng(7)
+    actions = np.stack([lot.permutation(20)[:6] for _ in range(3)])
+    policy, value, future = lot.dirichlet(np.ones(6), 3), lot.uniform(-1, 1, 3), lot.integers(-1, 3, (3, 20))
+    planes = random_planes(game, 7)
+    plain = Batch(planes, actions, policy, value, future)
+    turns = [game.symmetries[i] for i in (1, 2, 3)]
+    turned = Batch(
+        jnp.stack([turn.planes(x) for turn, x in zip(turns, planes, strict=True)]),
+        np.stack([turn.actions[x] for turn, x in zip(turns, actions, strict=True)]),
+        policy,
+        value,
+        np.stack([x[np.argsort(turn.actions)] for turn, x in zip(turns, future, strict=True)]),
+    )
+
+    @jax.jit
+    def update(batch):
+        of = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
+        gradient, (losses, _) = jax.grad(of, has_aux=True)(weights["params"])
+        return gradient, losses
+
+    gradient, losses = update(plain)
+    its, there = update(turned)
+    assert losses.policy_loss > 0.1 and losses.future_loss > 0.1
+    np.testing.assert_allclose(there, losses, rtol=1e-4)
+    most = max(float(abs(x).max()) for x in jax.tree.leaves(gradient))
+    assert all(abs(x - y).max() < 1e-4 * most for x, y in zip(*map(jax.tree.leaves, (gradient, its)), strict=True))
 
 
 def test_without_symmetries_it_is_the_plain_network():
