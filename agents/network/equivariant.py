@@ -137,7 +137,8 @@ class Tied(nn.Module):
         if self.size == 3:
             return convolve(x, kernel.astype(x.dtype))
         bias = self.param("bias", nn.initializers.zeros, (self.features,))
-        return x @ kernel.astype(x.dtype) + jnp.tile(bias, parts).astype(x.dtype)
+        bias = jnp.broadcast_to(bias, (parts, self.features)).reshape(-1)
+        return x @ kernel.astype(x.dtype) + bias.astype(x.dtype)
 
 
 class Block(nn.Module):

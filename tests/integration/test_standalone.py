@@ -10,8 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from in_javascript import GAMES, compare, leaves, needs_node, positions, rules, run
+from random_network import random_weights
 
 import envs
+from agents.config import Config
+from agents.network.network import make_network
 from agents.serve.options import Options
 from agents.serve.standalone.convert import Unsupported, convert
 from agents.serve.standalone.export import export
@@ -40,11 +43,23 @@ def test_a_changed_rule_is_found():
 @pytest.mark.parametrize("folder", ["tictactoe", "connect_four", "go_9x9", "evopawness", "foq", "foq_multi"])
 def test_networks_are_close(folder):
     trained = models.load_network(f"models/{folder}")
-    states, *_ = positions(trained.game, 16)
-    planes = np.asarray(jax.vmap(trained.game.observe)(states))
-    text = convert({"net": (lambda x: trained.net.apply(trained.weights, x), (planes[:8],))})
+    check_network(trained.game, trained.net, trained.weights)
+
+
+@needs_node
+@pytest.mark.parametrize("options", [{"network": "equivariant", "slides": True}, {"canonical": True}])
+def test_networks_that_use_the_symmetries_are_close(options):
+    game = envs.make("foq:rows=4,cols=5")
+    net = make_network(game, Config(env=game.name, channels=8, blocks=1, **options))
+    check_network(game, net, random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1))
+
+
+def check_network(game, net, weights):
+    states, *_ = positions(game, 16)
+    planes = np.asarray(jax.vmap(game.observe)(states))
+    text = convert({"net": (lambda x: net.apply(weights, x), (planes[:8],))})
     calls = [["net", *leaves(planes[:8])], ["net", *leaves(planes[8:])]]
-    logits, values = (np.asarray(x).reshape(16, -1) for x in trained.net.apply(trained.weights, planes))
+    logits, values = (np.asarray(x).reshape(16, -1) for x in net.apply(weights, planes))
     fast, plain = run(text, calls), run(text, calls, plain=True)
     for answers in (fast, plain):
         found = [np.concatenate([np.reshape(answer[i], (8, -1)) for answer in answers]) for i in (0, 1)]

@@ -138,7 +138,9 @@ class _Function:
             raise Unsupported(f"expected a primitive that can be converted, got {name} at {self.line}")
         known = [x.const for x in inputs if x.const is not None]
         largest = max([FOLDED, *(x.size for x in known)])
-        if not inputs or (len(known) == len(inputs) and sum(out.size for out in outs) <= largest):
+        # Products of constants are kernels, which have to be constant however large they are.
+        grown = 0 if name == "dot_general" else sum(out.size for out in outs)
+        if not inputs or (len(known) == len(inputs) and grown <= largest):
             with jax.ensure_compile_time_eval():
                 found = eqn.primitive.bind(*known, **params)
             return [self.code.constant(np.asarray(x)) for x in (found if eqn.primitive.multiple_results else [found])]
