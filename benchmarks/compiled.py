@@ -5,7 +5,8 @@ python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e:2x2] [--parts=
 Needs `pip install 'jax[tpu]'`. Options are those of train.py, over the preset for a TPU. `rules` are step, mask and
 observe of 4096 positions. `play` and `learn` are the two phases of an iteration on one chip. Each program gives a row,
 and each of its loops another one, indented by depth: `cycles` are those of one round, with inner loops multiplied by
-their `rounds`, and `products` is the share of convolutions and matrix products among them. A loop whose number of
+their `rounds`, and `products` is the share of convolutions and matrix products among them. `most expensive other` names
+the operation outside these products that takes the most cycles of the round. A loop whose number of
 rounds the compiler cannot know has no `rounds` and counts once. The innermost loop with products in `play` is one
 simulation, the loop around it one ply; the loop in `learn` is one update.
 
@@ -47,13 +48,15 @@ PRODUCT = re.compile(r" (convolution|dot)\(")
 
 
 class Cost(NamedTuple):
-    """Estimated cycles, and those of convolutions and matrix products among them."""
+    """Estimated cycles, those of convolutions and matrix products, and the most expensive other operation."""
 
     cycles: int = 0
     products: int = 0
+    other: tuple[int, str] = 0, ""
 
-    def plus(self, other: Cost, times: int = 1) -> Cost:
-        return Cost(self.cycles + times * other.cycles, self.products + times * other.products)
+    def plus(self, more: Cost, times: int = 1) -> Cost:
+        other = times * more.other[0], more.other[1]
+        return Cost(self.cycles + times * more.cycles, self.products + times * more.products, max(self.other, other))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +103,8 @@ class Program:
                 total, loops = total.plus(inner), loops + below
             elif cycles := re.search(r'"estimated_cycles":"(\d+)"', line):
                 product = PRODUCT.search(line) or (" fusion(" in line and self.multiplies(_called(line, "calls")))
-                total = total.plus(Cost(int(cycles[1]), int(cycles[1]) if product else 0))
+                each = int(cycles[1])
+                total = total.plus(Cost(each, each) if product else Cost(each, 0, (each, _label(line))))
         return total, loops
 
     def rounds_of(self, condition: str) -> int | None:
@@ -122,6 +126,12 @@ def _called(line: str, role: str) -> str:
     found = re.search(rf"{role}=%?([\w.-]+)", line)
     assert found is not None, line
     return found[1]
+
+
+def _label(line: str) -> str:
+    """Result and origin of an operation: its type and the last two parts of its name in JAX."""
+    result, name = re.search(r" = \(?(\w+\[[\d,]*\])", line), re.search(r'op_name="([^"]*)"', line)
+    return f"{result[1] if result else ''} {'/'.join(name[1].split('/')[-2:]) if name else ''}"
 
 
 def describe(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[rounds.Row]:
@@ -149,6 +159,7 @@ def row(program: str, count: int | None, cost: Cost) -> rounds.Row:
         "products": share,
         "compile_s": None,
         "GiB": None,
+        "most expensive other": f"{cost.other[0]} {cost.other[1]}" if cost.other[0] else None,
     }
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from agents.config import NetworkOptions
 from agents.network.convolution import convolve
@@ -109,9 +110,22 @@ def highest_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, A
     return y, (change * there).sum((1, 2)) / jnp.maximum(there.sum((1, 2)), 1)
 
 
+def mean(x: Array) -> Array:
+    """Mean of every channel over the board, [B, F] from [B, R, C, F].
+
+    On a TPU the sum has the type of `x`, because only such a sum is fused into the convolution before it. With bfloat16
+    this may cost 1% of a channel's magnitude in precision, and saves a pass over all activations.
+    """
+
+    def summed(x: Array) -> Array:
+        return jax.lax.reduce(x, np.zeros((), x.dtype), jax.lax.add, (1, 2)) / (x.shape[1] * x.shape[2])
+
+    return jax.lax.platform_dependent(x, tpu=summed, default=lambda x: x.mean((1, 2)))
+
+
 def pooled(x: Array) -> Array:
     """Mean and maximum of every channel over the board, [B, 2 F] from [B, R, C, F]."""
-    return jnp.concatenate([x.mean((1, 2)), highest(x)], axis=-1)
+    return jnp.concatenate([mean(x), highest(x)], axis=-1)
 
 
 SLIDING = 4  # channels for each of the eight directions in `Slides`

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
 APART = 2**31 - 1  # for `fold_in`: differs from every lane, split, iteration and simulation number
@@ -29,6 +30,13 @@ def split(key: Array, num: int = 2) -> Array:
 def fold_in(key: Array, data: Any) -> Array:
     """`jax.random.fold_in`, applied to every lane's key if there are several."""
     return jax.random.fold_in(key, data) if key.ndim == 0 else jax.vmap(lambda k: jax.random.fold_in(k, data))(key)
+
+
+def of_simulations(key: Array, first: Any, width: int) -> Array:
+    """Keys of `width` simulations side by side in every lane, [B * width], numbered from `first`. One key stays one."""
+    if key.ndim == 0 or width == 1:
+        return fold_in(key, first)
+    return jax.vmap(lambda k: of_lanes(k, first + jnp.arange(width)))(key).reshape(-1)
 
 
 def each(key: Array, count: int) -> Array:

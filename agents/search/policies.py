@@ -18,8 +18,9 @@ from agents.config import SearchOptions
 from agents.network.inference import Evaluate, by_player, make_evaluate
 from agents.network.network import Network
 from agents.runtime import keys
-from agents.search import mctx_reference, selection
+from agents.search import halving, mctx_reference, selection
 from agents.search import tree as tree_search
+from agents.search.halving import Order
 from agents.search.tree import ROOT, Edges, Leaf, SearchResult, Tree, edges_of, lanes_of
 from agents.search.tree_updates import Form
 from envs.game import Array, Game
@@ -115,7 +116,7 @@ class TreePolicy:
     """(weights, key, states [B], max_nodes) -> trees that hold only their roots."""
     run_simulations: Callable[..., tuple[Array, Array, Tree]]
     """(weights, key, trees, plies int32[B], explore) -> (edge to play int32[B], improved policy float32[B, K], trees),
-    after `num_simulations` more simulations; `explore` is one bool, or bool[B] if trees differ."""
+    after `num_simulations` more simulations at most; `explore` is one bool, or bool[B] if trees differ."""
     policy: Callable[[Tree], Array]
     """Improved policy of searched trees, float32[B, K]."""
     values: Callable[[Tree], Array]
@@ -127,9 +128,19 @@ class TreePolicy:
 
 
 def make_tree_policy(
-    game: Game, net: Network, config: SearchOptions, *, slots: bool | None = None, writes: Form = "auto"
+    game: Game,
+    net: Network,
+    config: SearchOptions,
+    *,
+    slots: bool | None = None,
+    writes: Form = "auto",
+    order: Order = "auto",
 ) -> TreePolicy:
     """The tree policy of `config`. `slots` and `writes` override the defaults of `tree_slots` and `in_form`.
+
+    `order` is that of Gumbel simulations, see `halving`; by default the one that suits JAX's default backend. Side by
+    side, a phase gives each contender the visits that it would get among `max_num_considered_actions`. A position with
+    fewer legal actions therefore gets fewer than `num_simulations`.
 
     Raises:
         ValueError: mctx's loop, which keeps no trees; proofs without two players; or an urge for a game without one.
@@ -142,7 +153,10 @@ def make_tree_policy(
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
     evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, slots)
     expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), config.proofs)
-    run = functools.partial(_gumbel if config.search == "gumbel" else _puct, writes=writes)
+    if order == "auto":
+        order = halving.order_on(jax.default_backend())
+    run = functools.partial(_gumbel, order=order) if config.search == "gumbel" else _puct
+    run = functools.partial(run, writes=writes)
     policy = functools.partial(_improved, config=config) if config.search == "gumbel" else visit_shares
 
     def root(weights: Any, key: Array, states: Any) -> Leaf:
@@ -211,6 +225,7 @@ def make_search(
     explore: bool = False,
     slots: bool | None = None,
     writes: Form = "auto",
+    order: Order = "auto",
 ):
     """The search of `config` as one pure function.
 
@@ -221,6 +236,7 @@ def make_search(
         explore: whether to play with the noise of self-play instead of the best move found.
         slots: see `make_tree_policy`.
         writes: see `make_tree_policy`.
+        order: see `make_tree_policy`.
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games. `plies` int32[B] is
@@ -233,7 +249,7 @@ def make_search(
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
         return mctx_reference.make_search(game, root, leaf, config, explore)
-    tree_policy = make_tree_policy(game, net, config, slots=slots, writes=writes)
+    tree_policy = make_tree_policy(game, net, config, slots=slots, writes=writes, order=order)
     return search_with(tree_policy, game, config.num_simulations, explore)
 
 
@@ -258,7 +274,7 @@ def search_with(tree_policy: TreePolicy, game: Game, num_simulations: int, explo
             visits=wide(edges.visits),
             qvalues=wide(edges.edge_values),
             # A simulation visits each node on its path once.
-            depth=tree.visits[:, 1:].sum(-1) / num_simulations,
+            depth=tree.visits[:, 1:].sum(-1) / jnp.maximum(tree.visits[:, ROOT] - 1, 1),
         )
 
     return search
@@ -279,7 +295,16 @@ def searched_values(tree: Tree, policy: Array) -> Array:
 
 
 def _gumbel(
-    weights, key, tree, expand, draw, plies, config: SearchOptions, explore: bool | Array, writes: Form = "auto"
+    weights,
+    key,
+    tree,
+    expand,
+    draw,
+    plies,
+    config: SearchOptions,
+    explore: bool | Array,
+    writes: Form = "auto",
+    order: Order = "in_turn",
 ):
     """Full Gumbel search of Danihelka et al. 2022, "Policy improvement by planning with Gumbel".
 
@@ -291,24 +316,50 @@ def _gumbel(
     start = root_edges(tree)
     noise = _where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.max_num_considered_actions, start.logits.shape[-1])
-    table = jnp.asarray(selection.halving_table(considered, config.num_simulations))
     values = functools.partial(_completed, config=config)
-
-    def at_root(edges: Edges) -> Array:
-        edges = selection.drop_refuted(edges)
-        return selection.gumbel_root(edges, values(edges), noise, start.visits, table)
 
     def below(edges: Edges) -> Array:
         edges = selection.drop_refuted(edges)
         return selection.gumbel_inner(edges, values(edges))
 
-    tree = tree_search.search(weights, search_key, tree, expand, at_root, below, config.num_simulations, writes)
+    def grow(tree: Tree, at_root: Callable[[Edges], Array], steps: int, **batch: int) -> Tree:
+        return tree_search.search(weights, search_key, tree, expand, at_root, below, steps, writes, **batch)
+
+    if order == "side_by_side":
+        tree = _side_by_side(tree, grow, values, noise, halving.halving_phases(considered, config.num_simulations))
+    else:
+        table = jnp.asarray(halving.halving_table(considered, config.num_simulations))
+
+        def at_root(edges: Edges) -> Array:
+            edges = selection.drop_refuted(edges)
+            return halving.in_turn(edges, values(edges), noise, start.visits, table)
+
+        tree = grow(tree, at_root, config.num_simulations)
     edges = selection.final_candidates(root_edges(tree))
     found, legal = values(edges), selection.legal(edges)
     visits = jnp.where(legal, edges.visits - start.visits, -1)
     finalists = legal & (visits == visits.max(-1, keepdims=True))
     action = selection.best(selection.gumbel_score(edges, found, noise), finalists)
     return selection.prefer_proven(root_edges(tree), action), _improved(tree, config), tree
+
+
+def _side_by_side(
+    tree: Tree,
+    grow: Callable[..., Tree],
+    values: Callable[[Edges], Array],
+    noise: Array,
+    phases: tuple[halving.Phase, ...],
+) -> Tree:
+    """Grows the trees phase by phase; the contenders of a phase are visited side by side."""
+    before, visits, done = root_edges(tree).visits, 0, 0
+    for phase in phases:
+        edges = selection.drop_refuted(root_edges(tree))
+        most = max(width for width, _ in phase)
+        chosen = halving.contenders(edges, values(edges), noise, before, visits, most)
+        for width, times in phase:
+            tree = grow(tree, lambda _, best=chosen[:, :width]: best, times, width=width, first=done)
+            visits, done = visits + times, done + width * times
+    return tree
 
 
 def _completed(edges: Edges, config: SearchOptions) -> Array:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import math
-
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from agents.actions import ILLEGAL
 from agents.search.tree import Edges
@@ -118,50 +114,10 @@ def gumbel_inner(edges: Edges, values: Array) -> Array:
     return lag.argmax(-1).astype(jnp.int32)
 
 
-def gumbel_root(edges: Edges, values: Array, noise: Array, before: Array, table: Array) -> Array:
-    """At the root: sequential halving over the best edges by noise, prior and value (same paper, sections 2 and 3).
-
-    Args:
-        edges: the roots.
-        values: `completed_values` of the edges.
-        noise: float32[M, K], Gumbel noise.
-        before: int32[M, K], visits of the edges before this search; they inform values, not the schedule.
-        table: `halving_table`.
-    """
-    visits = edges.visits - before
-    allowed = legal(edges)
-    considered = jnp.minimum(table.shape[0] - 1, allowed.sum(-1))
-    due = allowed & (visits == table[considered, visits.sum(-1)][:, None])
-    # Proofs may have dropped every edge that is due.
-    return best(gumbel_score(edges, values, noise), due | (allowed & ~due.any(-1, keepdims=True)))
-
-
 def gumbel_score(edges: Edges, values: Array, noise: Array) -> Array:
     """Noise, prior and value of each edge combined; the best of the most visited edges is played."""
     logits = edges.logits - edges.logits.max(-1, keepdims=True)
     return jnp.maximum(noise + logits + values, ILLEGAL)
-
-
-@functools.cache
-def halving_table(most_considered: int, simulations: int) -> np.ndarray:
-    """Visits that an edge needs for simulation i to visit it, if m edges are considered; int32[m + 1, N].
-
-    Sequential halving (Karnin et al. 2013) as in Danihelka et al. 2022. Simulations are divided evenly among the rounds
-    and, within a round, among the remaining edges. Each round keeps the better half, at least two edges.
-    """
-    table = np.zeros((most_considered + 1, simulations), np.int32)
-    for considered in range(most_considered + 1):
-        if considered <= 1:
-            table[considered] = np.arange(simulations)
-            continue
-        rounds, left, visits, wanted = math.ceil(math.log2(considered)), considered, 0, []
-        while len(wanted) < simulations:
-            for _ in range(max(1, simulations // (rounds * left))):
-                wanted += [visits] * left
-                visits += 1
-            left = max(2, left // 2)
-        table[considered] = wanted[:simulations]
-    return table
 
 
 def puct(

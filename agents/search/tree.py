@@ -5,6 +5,9 @@ takes next (`selected_edge`), which changes only after a simulation has passed t
 pointers. The expensive part, selecting among all edges, runs once per node on the paths. The paths of all games are
 packed together, so the cost follows their mean depth, not the deepest path or the size of the tree.
 
+A step may run several simulations in each tree, side by side. They start with different edges of the root, so the
+subtrees that they read and write share nothing; only the root's own mean and visits add all of them up.
+
 Values are vectors with an entry for every player, and a node uses its own mover's entry. No value changes sign, the
 same side may move again, and any number of players is supported (max^n of Luckhardt and Irani 1986).
 """
@@ -97,10 +100,18 @@ def search(
     expand: Expand,
     select_root: Select,
     select: Select,
-    simulations: int,
+    steps: int,
     writes: Form = "auto",
+    *,
+    width: int = 1,
+    first: int | Array = 0,
 ) -> Tree:
-    """Runs `simulations` simulations in every tree; each gives `expand` its own key, folded from `key`."""
+    """Runs `steps` steps of `width` simulations in every tree.
+
+    The simulations of a step run side by side. With `width` above 1, `select_root` gives their root edges, int32[B, W]:
+    all different, or -1 for no simulation. Each simulation gives `expand` its own key, folded from `key` and its
+    number; `first` is the number of the first simulation.
+    """
 
     def written(tree: Tree, path: Path, leaf: Leaf, states: Any, *, put: Put) -> Tree:
         tree, path = expand_node(tree, path, leaf, states, put)
@@ -112,14 +123,14 @@ def search(
 
     def simulate(i: Array, carry: tuple[Tree, Array]) -> tuple[Tree, Array]:
         tree, nodes = carry
-        lanes = lanes_of(tree)
-        path = descend(tree, select_root(edges_of(tree, lanes, ROOT)), nodes)
-        before = jax.tree.map(lambda x: x[lanes, path.node], tree.states)
-        leaf, states = expand(weights, keys.fold_in(key, i), path.edge, before)
+        path = descend(tree, select_root(edges_of(tree, lanes_of(tree), ROOT)).reshape(-1), nodes)
+        before = jax.tree.map(lambda x: x[path.lanes, path.node], tree.states)
+        leaf, states = expand(weights, keys.of_simulations(key, first + i * width, width), path.edge, before)
         return learn(tree, path, leaf, states), path.nodes
 
-    nodes = jnp.full(tree.visits.shape[::-1], ROOT, jnp.int32)  # reused, so that no simulation has to clear it
-    return jax.lax.fori_loop(0, simulations, simulate, (tree, nodes))[0]
+    batch, max_nodes = tree.visits.shape
+    nodes = jnp.full((max_nodes, batch * width), ROOT, jnp.int32)  # reused, so that no simulation has to clear it
+    return jax.lax.fori_loop(0, steps, simulate, (tree, nodes))[0]
 
 
 def init_tree(root: Leaf, states: Any, max_nodes: int, proofs: bool = False) -> Tree:
@@ -240,29 +251,31 @@ def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
 
 
 class Path(NamedTuple):
-    """The path of one simulation in every tree."""
+    """The paths of M simulations: M / B in each tree, next to each other."""
 
-    nodes: Array  # int32[C, B], from the root to before the last node; meaningless beyond
-    length: Array  # int32[B], nodes on the path
-    node: Array  # int32[B], the last node
-    edge: Array  # int32[B], edge from `node` to a missing or finished node; after `expand_node`, the edge to `node`
+    lanes: Array  # int32[M], the tree
+    active: Array  # bool[M], whether there is a simulation; without one the path stays at the root
+    nodes: Array  # int32[C, M], from the root to before the last node; meaningless beyond
+    length: Array  # int32[M], nodes on the path
+    node: Array  # int32[M], the last node
+    edge: Array  # int32[M], edge from `node` to a missing or finished node; after `expand_node`, the edge to `node`
 
 
 def descend(tree: Tree, first: Array, nodes: Array) -> Path:
-    """Follows the selected edges, after the root's edge `first`, until the paths of all trees have ended. Overwrites
-    `nodes`; only its first row, which holds the roots, is kept."""
-    lanes = lanes_of(tree)
+    """Follows the selected edges, after the root's edges `first` int32[M], until all paths have ended; -1 is no path.
+    Overwrites `nodes`; only its first row, which holds the roots, is kept."""
+    lanes = jnp.arange(len(first)) // (len(first) // len(tree.size))
 
     def onward(path: Path) -> tuple[Array, Array]:
         child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
-        return child, (child >= 0) & ~tree.over[lanes, child]
+        return child, path.active & (child >= 0) & ~tree.over[lanes, child]
 
     def body(path: Path) -> Path:
         child, goes = onward(path)
         node = jnp.where(goes, child, path.node)
-        # Trees descend in lockstep, so every path that continues has this depth.
+        # Paths descend in lockstep, so every path that continues has this depth.
         depth = path.length.max()
-        return Path(
+        return path._replace(
             nodes=jax.lax.dynamic_update_index_in_dim(path.nodes, node, depth, axis=0),
             length=path.length + goes,
             node=node,
@@ -270,18 +283,21 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
         )
 
     root = jnp.full_like(lanes, ROOT)
-    start = Path(nodes, jnp.ones_like(lanes), root, first)
+    start = Path(lanes, first >= 0, nodes, jnp.ones_like(lanes), root, jnp.maximum(first, 0))
     return jax.lax.while_loop(lambda path: onward(path)[1].any(), body, start)
 
 
 def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tree, Path]:
     """Stores the leaf of each path as a new node, or in its existing node, and extends the path to this node."""
-    lanes = lanes_of(tree)
-    child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
-    node = jnp.where(child < 0, tree.size, child)
-    at_node = lambda x, value: put(x, (lanes, node), value)
+    batch = len(tree.size)
+    child = tree.child[path.lanes, path.node, path.edge].astype(jnp.int32)
+    new = (path.active & (child < 0)).reshape(batch, -1)
+    place = tree.size[:, None] + jnp.cumsum(new, axis=-1) - new
+    node = jnp.where(child < 0, place.reshape(-1), child)
+    lane = jnp.where(path.active, path.lanes, batch)
+    at_node = lambda x, value: put(x, (lane, node), value)
     tree = tree._replace(
-        size=tree.size + (child < 0),
+        size=tree.size + new.sum(-1),
         states=jax.tree.map(at_node, tree.states, states),
         mover=at_node(tree.mover, leaf.mover),
         over=at_node(tree.over, leaf.over),
@@ -289,10 +305,10 @@ def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tu
         edge=at_node(tree.edge, path.edge),
         raw_values=at_node(tree.raw_values, leaf.values),
         logits=at_node(tree.logits, leaf.logits),
-        child=put(tree.child, (lanes, path.node, path.edge), node.astype(tree.child.dtype)),
+        child=put(tree.child, (lane, path.node, path.edge), node.astype(tree.child.dtype)),
         upper_bound=None if tree.upper_bound is None else at_node(tree.upper_bound, upper_bounds(leaf)),
     )
-    return tree, Path(path.nodes, path.length + 1, node, path.edge)
+    return tree, path._replace(length=path.length + path.active, node=node)
 
 
 def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
@@ -302,7 +318,7 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
     to any result. Winands et al. 2008, "Monte-Carlo tree search solver", with the bounds of Cazenave and Saffidine
     2010, "Score bounded Monte-Carlo tree search".
     """
-    lanes, batch = lanes_of(tree), path.length.shape[0]
+    lanes, batch = path.lanes, len(tree.size)
     assert tree.lower_bound is not None and tree.upper_bound is not None
     result = jnp.round(values[:, 0]).astype(jnp.int8)
 
@@ -326,7 +342,7 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
         path.node,
         result,
         result,
-        tree.over[lanes, path.node] & (path.node != ROOT),
+        path.active & tree.over[lanes, path.node] & (path.node != ROOT),
     )
     low, high, *_ = jax.lax.while_loop(lambda carry: carry[-1].any(), up, start)
     return tree._replace(lower_bound=low, upper_bound=high)
@@ -334,17 +350,17 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
 
 def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> Tree:
     """Backs values up along every path, then refreshes each node's cached selection."""
-    batch = path.length.shape[0]
+    paths = len(path.lanes)
+    width = paths // len(tree.size)
     rounds = functools.partial(_in_step if put is one_hot else _packed, path)
 
-    def count(tree: Tree, lane: Array, node: Array) -> Tree:
-        inside = jnp.minimum(lane, batch - 1)
-        visits = tree.visits[inside, node]
-        mean = (tree.values[inside, node] * visits[:, None] + values[inside]) / (visits[:, None] + 1)
-        parent, edge = tree.parent[inside, node], tree.edge[inside, node]
-        # A root has no parent, so its edge must be out of bounds.
-        parent = jnp.where(parent < 0, tree.visits.shape[1], parent)
-        q = for_mover(mean, tree.mover[inside, parent])
+    def count(tree: Tree, number: Array, node: Array) -> Tree:
+        inside, lane = jnp.minimum(number, paths - 1), number // width
+        here = path.lanes[inside]
+        visits = tree.visits[here, node]
+        mean = (tree.values[here, node] * visits[:, None] + values[inside]) / (visits[:, None] + 1)
+        parent, edge = tree.parent[here, node], tree.edge[here, node]
+        q = for_mover(mean, tree.mover[here, parent])
         return tree._replace(
             visits=put(tree.visits, (lane, node), visits + 1),
             values=put(tree.values, (lane, node), mean),
@@ -352,46 +368,58 @@ def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> T
             edge_values=put(tree.edge_values, (lane, parent, edge), q),
         )
 
-    def choose(tree: Tree, lane: Array, node: Array) -> Tree:
-        edge = select(edges_of(tree, jnp.minimum(lane, batch - 1), node))
-        return tree._replace(selected_edge=put(tree.selected_edge, (lane, node), edge))
+    def choose(tree: Tree, number: Array, node: Array) -> Tree:
+        edge = select(edges_of(tree, path.lanes[jnp.minimum(number, paths - 1)], node))
+        return tree._replace(selected_edge=put(tree.selected_edge, (number // width, node), edge))
 
-    tree = rounds(path.length, 4 * batch, count, tree)
-    return rounds(path.length - 1, batch, choose, tree)
+    tree = rounds(path.length - 1, 4 * paths, count, _count_at_roots(tree, path, values))
+    return rounds(path.length - 1, paths, choose, tree)
+
+
+def _count_at_roots(tree: Tree, path: Path, values: Array) -> Tree:
+    """Adds all simulations of a step to the mean and the visits of their root."""
+    batch, before = len(tree.size), tree.visits[:, ROOT]
+    visits = before + path.active.reshape(batch, -1).sum(-1)
+    found = jnp.where(path.active[:, None], values, 0).reshape(batch, -1, values.shape[-1]).sum(1)
+    mean = (tree.values[:, ROOT] * before[:, None] + found) / visits[:, None]
+    at_roots = functools.partial(jax.lax.dynamic_update_index_in_dim, index=ROOT, axis=1)
+    return tree._replace(visits=at_roots(tree.visits, visits), values=at_roots(tree.values, mean))
 
 
 Body = Callable[[Tree, Array, Array], Tree]
-"""(trees, lanes int32[M], nodes int32[M]) -> the trees with these nodes updated; lanes out of bounds are skipped."""
+"""(trees, numbers of paths int32[P], nodes int32[P]) -> the trees with these nodes updated. Numbers out of bounds are
+skipped."""
 
 
-def _packed(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> Tree:
-    """Runs `body` over the last `per_lane` nodes of every path. All these nodes form one queue, and each round takes
+def _packed(path: Path, per_path: Array, width: int, body: Body, tree: Tree) -> Tree:
+    """Runs `body` over the last `per_path` nodes of every path. All these nodes form one queue, and each round takes
     `width` of them, so short paths do not wait for long paths."""
-    batch, upto = path.length.shape[0], jnp.cumsum(per_lane)
+    paths, upto = len(path.lanes), jnp.cumsum(per_path)
 
     def turn(carry):
         k, tree = carry
         place = k * width + jnp.arange(width)
-        lane = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
-        inside = jnp.minimum(lane, batch - 1)
-        return k + 1, body(tree, lane, _from_the_end(path, inside, place - (upto - per_lane)[inside]))
+        number = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
+        inside = jnp.minimum(number, paths - 1)
+        return k + 1, body(tree, number, _from_the_end(path, inside, place - (upto - per_path)[inside]))
 
     return jax.lax.while_loop(lambda carry: carry[0] * width < upto[-1], turn, (jnp.int32(0), tree))[1]
 
 
-def _in_step(path: Path, per_lane: Array, width: int, body: Body, tree: Tree) -> Tree:
-    """The same as `_packed`, but each round takes one node per lane, so the lanes stay in order; ignores `width`."""
+def _in_step(path: Path, per_path: Array, width: int, body: Body, tree: Tree) -> Tree:
+    """The same as `_packed`, but each round takes one node per path, so the paths stay in order; ignores `width`."""
     del width
-    lanes = jnp.arange(path.length.shape[0])
+    numbers = jnp.arange(len(path.lanes))
 
     def turn(carry):
         k, tree = carry
-        return k + 1, body(tree, jnp.where(k < per_lane, lanes, len(lanes)), _from_the_end(path, lanes, k))
+        here = jnp.where(k < per_path, numbers, len(numbers))
+        return k + 1, body(tree, here, _from_the_end(path, numbers, k))
 
-    return jax.lax.while_loop(lambda carry: (carry[0] < per_lane).any(), turn, (jnp.int32(0), tree))[1]
+    return jax.lax.while_loop(lambda carry: (carry[0] < per_path).any(), turn, (jnp.int32(0), tree))[1]
 
 
-def _from_the_end(path: Path, lane: Array, steps: Array) -> Array:
-    """The node `steps` before the end of each lane's path."""
-    step = path.length[lane] - 1 - steps
-    return jnp.where(steps == 0, path.node[lane], path.nodes[jnp.maximum(step, 0), lane])
+def _from_the_end(path: Path, number: Array, steps: Array) -> Array:
+    """The node `steps` before the end of each of the paths `number`."""
+    step = path.length[number] - 1 - steps
+    return jnp.where(steps == 0, path.node[number], path.nodes[jnp.maximum(step, 0), number])

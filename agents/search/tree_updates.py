@@ -18,8 +18,8 @@ from envs.game import Array
 Form = Literal["auto", "scatter", "one_hot"]
 
 Put = Callable[[Array, tuple[Array, ...], Array], Array]
-"""(x [B, ...], places, values [B, ...]) -> x with the values written at the places. A place is (lane, node) or
-(lane, node, edge), each an int32[B]. Places out of bounds are skipped."""
+"""(x [B, ...], places, values [M, ...]) -> x with the values written at the places. A place is (lane, node) or
+(lane, node, edge), each an int32[M]. Places out of bounds are skipped."""
 
 
 def scatter(x: Array, places: tuple[Array, ...], values: Any) -> Array:
@@ -27,16 +27,27 @@ def scatter(x: Array, places: tuple[Array, ...], values: Any) -> Array:
 
 
 def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
-    """The lanes, `places[0]`, must be 0, 1, 2... in this order; any of them may be out of bounds instead."""
-    hit = jnp.bool_(True)
-    for axis, place in enumerate(places):
-        rank = [1] * len(places)
-        rank[axis] = -1
-        here = jnp.arange(x.shape[axis]).reshape(rank)
-        hit &= here == place.reshape(-1, *[1] * (len(places) - 1))
-    hit = hit.reshape(*hit.shape, *[1] * (x.ndim - len(places)))
-    values = jnp.expand_dims(jnp.asarray(values), tuple(range(1, len(places))))
-    return jnp.where(hit, values, x).astype(x.dtype)
+    """Writes the same number of values in every lane, side by side in one pass over `x`.
+
+    The lanes, `places[0]`, must be 0, 1, 2... in this order, each repeated M / B times; any may be out of bounds
+    instead.
+    """
+    lane, *within = (place.reshape(len(x), -1) for place in places)
+    values = jnp.asarray(values)
+    values = values.reshape(*lane.shape, *values.shape[1:])
+    for i in range(lane.shape[1]):
+        hit = spread(lane[:, i] < len(x), len(places))
+        for axis, place in enumerate(within, 1):
+            here = jnp.arange(x.shape[axis]).reshape(-1, *[1] * (len(within) - axis))
+            hit &= here == spread(place[:, i], len(places))
+        hit = hit.reshape(*hit.shape, *[1] * (x.ndim - len(places)))
+        x = jnp.where(hit, jnp.expand_dims(values[:, i], tuple(range(1, len(places)))), x).astype(x.dtype)
+    return x
+
+
+def spread(x: Array, ndim: int) -> Array:
+    """One number per lane, [B], with the rank of an array that it is compared with."""
+    return x.reshape(-1, *[1] * (ndim - 1))
 
 
 def in_form(form: Form, function: Callable[..., Any]) -> Callable[..., Any]:

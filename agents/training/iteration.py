@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as Spec
 from agents.config import Config, SelfplayOptions
 from agents.network.network import Network
 from agents.runtime import keys, mesh
+from agents.search import halving
 from agents.search.policies import make_search
 from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
@@ -132,7 +133,8 @@ def keys_of(run: Run) -> Keys:
 def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: Search | None = None):
     """`play(run) -> (run, SelfplayMetrics, Ended)`: T plies of self-play, inserted into the replay. With `proof_share`,
     every device also adds positions from one proof search. `search` replaces that of `config`."""
-    search = search or make_search(game, net, config, explore=True)
+    order = halving.order_on(devices.devices.flat[0].platform)
+    search = search or make_search(game, net, config, explore=True, order=order)
     selfplay_of = selfplay.make_selfplay(game, search, config)
     teach = proof_targets.make_teach(game, config) if config.proof_share else None
 

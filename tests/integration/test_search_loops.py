@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from phases_in_turn import compare
 from toys import KINDS, choose, noisy_network, order_game, random_positions
 
 import envs
@@ -137,6 +138,19 @@ def test_both_forms_of_writes_grow_the_same_trees(kind, slots):
     )
     for name, values in scattered._asdict().items():
         np.testing.assert_allclose(getattr(selected, name), values, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("spec", "simulations", "options"),
+    [
+        ("tictactoe", 33, {"proofs": True, "writes": "one_hot"}),
+        ("tictactoe", 128, {"proofs": True, "considered": 8}),
+        ("foq:rows=4,cols=5", 32, {"proofs": True, "slots": True}),
+        ("foq_multi:rows=4,cols=5", 32, {"writes": "one_hot"}),
+    ],
+)
+def test_side_by_side_are_the_trees_of_the_same_contenders_in_turn(monkeypatch, spec, simulations, options):
+    compare(monkeypatch, spec, simulations, **options)
 
 
 @pytest.mark.parametrize(("dtype", "kind"), [("bfloat16", "gumbel"), ("float16", "puct")])

@@ -134,16 +134,17 @@ def blank_network(num_actions: int) -> Network:
     return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
 
 
-def noisy_network(num_actions: int, seed: int = 0) -> Network:
+def noisy_network(num_actions: int, seed: int = 0, players: int = 2) -> Network:
     """Arbitrary but fixed logits and values, different in every position."""
     rng = np.random.default_rng(seed)
-    heads = jnp.asarray(rng.normal(size=(1024, num_actions + 1)), jnp.float32)
+    heads = jnp.asarray(rng.normal(size=(1024, num_actions + (1 if players == 2 else players))), jnp.float32)
 
     def apply(weights, planes):
         flat = planes.reshape(len(planes), -1)
         flat = flat[:, :: -(-flat.shape[1] // len(heads))]  # some of them, where there are many
         hidden = jnp.sin(flat @ heads[: flat.shape[1]] * 3)
-        return 2 * hidden[:, :-1], jnp.tanh(hidden[:, -1])
+        values = jnp.tanh(hidden[:, num_actions:])
+        return 2 * hidden[:, :num_actions], values[:, 0] if players == 2 else values
 
     return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
 

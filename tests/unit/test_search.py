@@ -27,8 +27,9 @@ from agents.actions import ILLEGAL
 from agents.config import Config
 from agents.network.inference import make_evaluate
 from agents.search import tree as tree_search
+from agents.search.halving import halving_table
 from agents.search.policies import make_search
-from agents.search.selection import completed_q, completed_values, final_candidates, halving_table, searched_value
+from agents.search.selection import completed_q, completed_values, final_candidates, searched_value
 from agents.search.tree import Edges
 
 
@@ -169,13 +170,7 @@ def test_three_queens_are_searched_and_illegal_moves_never_seen():
     states = random_positions(game, 32, 20)
     legal = np.asarray(jax.vmap(game.mask)(states))
     going = legal.any(1)
-    heads = noisy_network(game.num_actions + 2)
-
-    def apply(weights, planes):
-        logits, value = heads.apply(weights, planes)
-        return logits[:, :-2], jnp.stack([value, jnp.tanh(logits[:, -2]), jnp.tanh(logits[:, -1])], axis=-1)
-
-    net = dataclasses.replace(heads, apply=apply)
+    net = noisy_network(game.num_actions, players=3)
     found = choose(game, net, Config(num_simulations=24), states, explore=True)
     assert legal[np.arange(32), found.action][going].all()
     assert (found.visits[~legal] == 0).all()
