@@ -1,10 +1,10 @@
 """Cost of the tree search: our loop compared with mctx's, growth with simulations, and the memory of slots.
 
-python benchmarks/search.py [loops] [flat] [memory] [--json]        (all three without an argument)
+python benchmarks/search.py [loops] [flat] [orders] [memory] [--json]        (all four without an argument)
 
-`loops` and `flat` search a synthetic game with a nearly free network, so the search itself dominates; both loops give
-the same answers. Figures are microseconds per simulation and game, medians over rounds in which every side runs once.
-`depth` is the mean number of moves that a simulation descends in the tree.
+`loops`, `flat` and `orders` search a synthetic game with a nearly free network, so the search itself dominates. Both
+loops give the same answers. Figures are microseconds per simulation and game, medians over rounds in which every side
+runs once. `depth` is the mean number of moves that a simulation descends in the tree.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ import envs
 from agents.config import Config
 from agents.network.network import Heads, Network, make_network
 from agents.runtime import cli
+from agents.search.halving import Order
 from agents.search.policies import make_search, make_tree_policy
 from benchmarks import rounds
 from envs.game import Game
@@ -66,13 +67,13 @@ def drift_network(num_actions: int) -> Network:
     return Network(lambda key: {}, apply, lambda weights, planes, _: (Heads(*apply(weights, planes), None), weights))
 
 
-def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str):
+def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str, order: Order = "in_turn"):
     """The compiled search of `games` drift games, as a function without arguments."""
     game = drift_game(num_actions)
     config: Any = dataclasses.replace(
         Config(num_simulations=simulations, max_num_considered_actions=16), search=kind, search_loop=loop
     )
-    search = make_search(game, drift_network(num_actions), config, explore=True)
+    search = make_search(game, drift_network(num_actions), config, explore=True, order=order)
     states = Drift(jnp.arange(games, dtype=jnp.uint32) * 77777, jnp.zeros(games, jnp.int8))
     plies = jnp.zeros(games, jnp.int32)
 
@@ -111,6 +112,19 @@ def flat() -> Iterator[rounds.Row]:
                              "us_per_level": round(cost / depth, 2)}  # fmt: skip
 
 
+def orders() -> Iterator[rounds.Row]:
+    """Simulations of Gumbel search in turn, compared with a phase's contenders side by side."""
+    for games, actions, simulations in ((256, 82, 32), (256, 82, 128), (256, 7, 32), (1, 82, 32), (1, 82, 128)):
+        names: tuple[Order, ...] = ("in_turn", "side_by_side")
+        times = rounds.take_turns(
+            {order: searcher(actions, games, simulations, "gumbel", "native", order) for order in names}, ROUNDS
+        )
+        cost = {order: statistics.median(taken) / games / simulations * 1e6 for order, taken in times.items()}
+        yield {"games": games, "actions": actions, "simulations": simulations,
+                     "in_turn_us": round(cost["in_turn"], 2), "side_by_side_us": round(cost["side_by_side"], 2),
+                     "ratio": rounds.ratio(times["in_turn"], times["side_by_side"])}  # fmt: skip
+
+
 def memory() -> Iterator[rounds.Row]:
     """Memory of an EvoPawness search, 1024 games, 64 simulations: the trees alone, and all that the compiler plans."""
     game = envs.make("evopawness")
@@ -134,7 +148,7 @@ def memory() -> Iterator[rounds.Row]:
         }
 
 
-PARTS = {"loops": loops, "flat": flat, "memory": memory}
+PARTS = {"loops": loops, "flat": flat, "orders": orders, "memory": memory}
 
 
 def main() -> None:

@@ -28,7 +28,9 @@ def programs():
     key = jax.random.key(0)
     run = jax.eval_shape(lambda: start_run(game, net, config))
     lanes, weights = run.lanes, run.learning.weights
-    search = lambda **options: make_search(game, net, dataclasses.replace(config, **options), explore=True)
+    search = lambda order="in_turn", **options: make_search(
+        game, net, dataclasses.replace(config, **options), explore=True, order=order
+    )
     uct = make_player("uct:8", game, 8)
     match = make_group(game, uct, make_player("minimax:2", game, 8), mesh.make_mesh(16, 16, 1))
     group = Group(lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, jax.random.split(key, 1))
@@ -47,6 +49,7 @@ def programs():
         "step": (jax.vmap(game.step), (lanes.states, lanes.plies)),
         "observe": (jax.vmap(game.observe), (lanes.states,)),
         "search gumbel": (search(), (weights, key, lanes.states, lanes.plies)),
+        "search side by side": (search("side_by_side"), (weights, key, lanes.states, lanes.plies)),
         "search puct": (search(search="puct"), (weights, key, lanes.states, lanes.plies)),
         "search proofs": (search(proofs=True), (weights, key, lanes.states, lanes.plies)),
         "iteration tied": (make_iteration(game, tied_net, tied, mesh.make_mesh(16, 32, 1)), (tied_run, jnp.float32(0))),
@@ -64,7 +67,7 @@ def test_lowers_for_tpu(name, record_property):
     function, arguments = programs()[name]
     text = jax.export.export(jax.jit(function), platforms=["tpu"])(*arguments).mlir_module()
     scatters, gathers = (text.count(f'"stablehlo.{kind}"(') for kind in ("scatter", "gather"))
-    record_property("report", f"tpu program {name:14s} scatters {scatters:3d}  gathers {gathers:3d}")
+    record_property("report", f"tpu program {name:19s} scatters {scatters:3d}  gathers {gathers:3d}")
     assert "module @" in text
     # Rules are tables and selects, trees are selected over: scattered writes are slow on a TPU.
     assert scatters == 0 or not (name in ("step", "observe", "match") or name.startswith("search"))
