@@ -18,14 +18,19 @@ from jax import lax
 
 from agents.serve.standalone.values import Code, Index, Shape, Value, affine, literal, number, plus, times
 
-Primitive = Callable[..., "Value | list[Value]"]
+Values = Value | list[Value]
+Primitive = Callable[..., Values]
 PRIMITIVES: dict[str, Primitive] = {}
 MATRIX = 64  # entries of a constant matrix from which the WebAssembly kernel multiplies
 MODES = lax.GatherScatterMode
 
 
-def primitive(*names: str) -> Callable[[Primitive], Primitive]:
-    return lambda function: [PRIMITIVES.update({name: function}) for name in names] and function
+def primitive(name: str) -> Callable[[Primitive], Primitive]:
+    def add(function: Primitive) -> Primitive:
+        PRIMITIVES[name] = function
+        return function
+
+    return add
 
 
 # Numbers
@@ -107,7 +112,7 @@ PRIMITIVES.update({name: entrywise(text) for name, text in ENTRYWISE.items()})
 
 
 @primitive("convert_element_type")
-def convert(code: Code, inputs: list[Value], params: Any, out: Shape) -> Value:
+def convert(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
     (x,), to = inputs, out.dtype
     same = x.dtype == np.bool_ or (x.dtype.kind == to.kind and x.dtype.itemsize <= to.itemsize)
     change = (lambda a, d: f"({a}!==0?1:0)") if to == np.bool_ else (lambda a, d: a if same else wrapped(a, to))
@@ -115,7 +120,7 @@ def convert(code: Code, inputs: list[Value], params: Any, out: Shape) -> Value:
 
 
 @primitive("select_n")
-def select(code: Code, inputs: list[Value], params: Any, out: Shape) -> Value:
+def select(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
     def text(which: str, *cases: str) -> str:
         if len(cases) == 3:  # two, and the type
             return f"({which}?{cases[1]}:{cases[0]})"
@@ -334,7 +339,7 @@ def dot_general(code: Code, inputs: list[Value], params: Any, out: Shape) -> Val
     plain = (tuple(ca), tuple(cb), tuple(ba)) == ((len(a.shape) - 1,), (0,), ())
     if plain and b.const is not None and b.const.ndim == 2 and b.size >= MATRIX and out.dtype == np.float32:
         return matrix_product(code, code.whole(a), b.const, out)
-    (result,) = code.inline(lambda *xs: products(*xs, params["dimension_numbers"], out.dtype), inputs)
+    (result,) = code.inline(lambda a, b: products(a, b, params["dimension_numbers"], out.dtype), inputs)
     return result
 
 
@@ -342,8 +347,8 @@ def products(a: jax.Array, b: jax.Array, dimensions: Any, dtype: np.dtype) -> ja
     """dot_general as a sum of products."""
     (ca, cb), (ba, bb) = dimensions
     fa, fb = ([d for d in range(x.ndim) if d not in (*c, *p)] for x, c, p in ((a, ca, ba), (b, cb, bb)))
-    a = lax.expand_dims(a.transpose(*ba, *fa, *ca), range(len(ba) + len(fa), len(ba) + len(fa) + len(fb)))
-    b = lax.expand_dims(b.transpose(*bb, *fb, *cb), range(len(bb), len(bb) + len(fa)))
+    a = lax.expand_dims(jnp.transpose(a, [*ba, *fa, *ca]), range(len(ba) + len(fa), len(ba) + len(fa) + len(fb)))
+    b = lax.expand_dims(jnp.transpose(b, [*bb, *fb, *cb]), range(len(bb), len(bb) + len(fa)))
     return (a.astype(dtype) * b.astype(dtype)).sum(tuple(range(a.ndim - len(ca), a.ndim)), dtype=dtype)
 
 
