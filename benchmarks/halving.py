@@ -71,7 +71,9 @@ def table(games: list[str], simulations: list[int], matches: int) -> Iterator[ro
         trained = models.load_network(ROOT / "models" / name, game)
         for number in simulations:
             config = for_play(trained.config, game, number)
-            searches = {order: make_search(game, trained.net, config, order=order) for order in orders}
+            searches: dict[Order, Any] = {
+                order: make_search(game, trained.net, config, order=order) for order in orders
+            }
             players = {
                 order: Player(
                     order, lambda w, k, s, plies, search=search: search(w, k, s, plies).action, trained.weights

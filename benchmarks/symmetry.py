@@ -3,10 +3,11 @@
 python benchmarks/symmetry.py FOLDER [--games connect_four ...] [--arms ...] [--seeds 0 1 2] [--minutes=10] [--json]
 
 Arms, in the order of `ARMS`: no use of the symmetry; a random symmetry for each learned row (the default); the
-equivariant network; the canonical orientation; leaves averaged over all symmetries, with and without augmentation.
+equivariant network; the canonical orientation; two of these with half the updates, so that a row is drawn 1.5 times
+instead of 3 times; leaves averaged over all symmetries, with and without augmentation.
 For an equivariant network augmentation changes nothing (tests/unit/test_equivariant.py), so there is no arm with both.
 
-Every arm is trained twice. `arithmetic`: all play and learn the same number of moves, which the default network plays
+Every arm is trained twice. `moves`: all play the same number of moves, which the default network plays
 in --minutes of processor time. `time`: as many moves as the arm itself plays in that time. Processor time is measured
 once per arm, without compiling, so neighbours on the machine do not change what an arm is given.
 
@@ -28,15 +29,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents.arena import solved_positions
+from agents.arena import solved_positions, tables
 from agents.players.players import make_player
 from agents.runtime import cli
-from benchmarks import rounds
+from agents.storage.weights import load_network
+from benchmarks import rounds, searched_value
 
 ROOT = Path(__file__).parents[1]
 ARMS: dict[str, list[str]] = {
@@ -44,6 +47,8 @@ ARMS: dict[str, list[str]] = {
     "augmented": [],
     "equivariant": ["--network=equivariant", "--no_augment"],
     "canonical": ["--canonical", "--no_augment"],
+    "augmented, half the draws": ["--replay_ratio=1.5"],
+    "equivariant, half the draws": ["--network=equivariant", "--no_augment", "--replay_ratio=1.5"],
     "averaged": ["--leaf_symmetry=average", "--root_symmetry=average", "--no_augment"],
     "averaged, augmented": ["--leaf_symmetry=average", "--root_symmetry=average"],
 }
@@ -63,12 +68,12 @@ class Task:
     game: str
     arm: str
     seed: int
-    budget: str  # arithmetic or time
+    budget: str  # moves or time
     iterations: int
 
     @property
     def name(self) -> str:
-        arm = self.arm.replace(", ", "_")
+        arm = self.arm.replace(", ", "_").replace(" ", "_")
         return f"{self.game.partition(':')[0]}-{arm}-{self.budget}-{self.seed}"
 
     @property
@@ -133,6 +138,14 @@ def kept(task: Task, player: str) -> dict[str, Any]:
     return dataclasses.asdict(solved_positions.scores(right, solved.phases)[0])
 
 
+def value_error(task: Task) -> float:
+    """Mean squared error of the network's value in solved positions, half of them won and half of them lost."""
+    trained = load_network(task.run)
+    states, values = searched_value.positions(task.game, trained.game)
+    planes = jax.jit(jax.vmap(trained.game.observe))(states)
+    return float(np.square(np.asarray(trained.net.apply(trained.weights, planes)[1]) - values).mean())
+
+
 def measure(task: Task) -> dict[str, Any]:
     """Trains and measures one arm."""
     figures = train(task.game, task.arm, task.seed, task.iterations, task.run)
@@ -143,8 +156,9 @@ def measure(task: Task) -> dict[str, Any]:
     }  # fmt: skip
     if task.game in SOLVED:
         found |= {"curve": curve(task, figures), "alone": kept(task, f"{task.run}@0")}
-        found["searched"] = kept(task, f"{task.run}@64")
-    reference = dataclasses.replace(task, arm=REFERENCE, budget="arithmetic").run
+        found |= {"searched": kept(task, f"{task.run}@64"), "value_error": value_error(task)}
+        found["learned_value_loss"] = float(np.mean([row["value_loss"] for row in figures[-POINTS:]]))
+    reference = dataclasses.replace(task, arm=REFERENCE, budget="moves").run
     if task.run != reference:
         said = python("evaluate.py", "match", task.run, reference, f"--games={GAMES}", "--json")
         found["match"] = json.loads(said.splitlines()[-1])
@@ -157,11 +171,11 @@ def tasks(given: argparse.Namespace) -> Iterator[Task]:
     order = sorted(given.arms, key=lambda arm: arm != REFERENCE)
     for game in given.games:
         usual = max(1, round(60 * given.minutes / seconds_of(given.folder, game, REFERENCE)))
-        for budget in ("arithmetic", "time"):
+        for budget in ("moves", "time"):
             for seed in given.seeds:
                 for arm in order:
                     own = max(1, round(60 * given.minutes / seconds_of(given.folder, game, arm)))
-                    if budget == "arithmetic":
+                    if budget == "moves":
                         yield Task(given.folder, game, arm, seed, budget, usual)
                     elif abs(own / usual - 1) > 0.05:
                         yield Task(given.folder, game, arm, seed, budget, own)
@@ -171,9 +185,10 @@ def row(found: dict[str, Any]) -> rounds.Row:
     match, alone, searched = (found.get(name) for name in ("match", "alone", "searched"))
     share = lambda kept: kept and f"{kept['share']:.1%}"
     score = match and "{:.1%} [{:.1%}, {:.1%}]".format(match["score"], *match["score_interval"])
+    error = found.get("value_error") and round(found["value_error"], 3)
     names = {name: found[name] for name in ("arm", "budget", "seed", "moves")}
-    figures = {"s/iteration": round(found["seconds"], 2), "alone": share(alone), "@64": share(searched), "score": score}
-    return names | figures
+    times = {"s/iteration": round(found["seconds"], 2)}
+    return names | times | {"alone": share(alone), "@64": share(searched), "value error": error, "score": score}
 
 
 def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
@@ -189,6 +204,26 @@ def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
         yield row(json.loads(task.result.read_text()))
 
 
+def plot(folder: Path, file: Path) -> None:
+    """Learning curves of the arms that play equally many moves: the mean over seeds, and each seed as a thin line."""
+    from matplotlib.figure import Figure
+
+    found = [json.loads(path.read_text()) for path in sorted(folder.glob("*-*.json"))]
+    found = [one for one in found if one["budget"] == "moves" and "curve" in one]
+    figure = Figure(figsize=(7, 4.5), layout="constrained")
+    axes = figure.subplots()
+    for i, arm in enumerate(arm for arm in ARMS if any(one["arm"] == arm for one in found)):
+        curves = [one["curve"] for one in found if one["arm"] == arm]
+        lines = [([point["moves"] for point in c], [100 * point["share"] for point in c]) for c in curves]
+        for line in lines:
+            axes.plot(*line, color=f"C{i}", linewidth=0.6, alpha=0.6)
+        moves = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), 20)
+        axes.plot(moves, np.mean([np.interp(moves, *line) for line in lines], axis=0), color=f"C{i}", label=arm)
+    axes.set(xlabel="moves of self-play", ylabel="value of solved positions kept without search, %")
+    axes.legend()
+    figure.savefig(file)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="of runs and results")
@@ -197,11 +232,16 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--list", action="store_true", help="show what there is, run nothing")
+    parser.add_argument("--plot", type=Path, help="also draw the learning curves into this .png or .svg file")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     given.folder = given.folder.resolve()
     with cli.errors():
+        if given.plot:
+            tables.demand_plots(given.plot)
         rounds.show(results(given), given.json)
+        if given.plot:
+            plot(given.folder, given.plot)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Owners of the cells at the end of the game, as a network trained with `Game.owners` expects them (Go, Othello)."""
+"""Owners of the cells at the end of the game, as a network trained with `Hints.owners` expects them (Go, Othello)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ player 0, -1 for player 1, 0 for nobody or an even chance. Cells are row by row 
 
 def make_owners(game: Game, trained: TrainedNetwork) -> Owners | None:
     """The owners that a network expects; None if the game has no owners or the network did not learn them."""
-    if game.owners is None or not trained.config.future_weight or game.num_players != 2:
+    if game.hints.owners is None or not trained.config.future_weight or game.num_players != 2:
         return None
     expected = jax.jit(jax.vmap(make_expected(game, trained), in_axes=(None, None, 0)))
 
@@ -40,7 +40,7 @@ def make_owners(game: Game, trained: TrainedNetwork) -> Owners | None:
 def make_expected(game: Game, trained: TrainedNetwork) -> Callable[[Any, Any, Array], Array]:
     """(weights, state, actions int32[LONGEST]) -> float32[C] after the actions, -1 for none. Exact in a finished
     game."""
-    final_owners, heads = game.owners, make_heads(game, trained.config)
+    final_owners, heads = game.hints.owners, make_heads(game, trained.config)
     assert final_owners is not None and game.to_mover_frame is None
 
     def move(state: Any, action: Array) -> tuple[Any, None]:

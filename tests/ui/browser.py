@@ -141,7 +141,8 @@ def violations(driver: webdriver.Chrome) -> list[str]:
     driver.execute_script(AXE)
     script = """
         const done = arguments[arguments.length - 1];
-        const words = (rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 120)} ${node.failureSummary}`);
+        const words = (rule) =>
+            rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 120)} ${node.failureSummary}`);
         axe.run(document, { runOnly: arguments[0] }).then((found) => done(found.violations.flatMap(words)));
     """
     return driver.execute_async_script(script, RULES)

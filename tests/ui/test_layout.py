@@ -131,7 +131,7 @@ def test_axe_finds_nothing(address, size, dark):
             wait(driver, lambda name=dialog: driver.execute_script("return $(arguments[0]).open", name), dialog)
             screens[dialog] = violations(driver)
             driver.execute_script("$(arguments[0]).close()", dialog)
-        assert screens == dict.fromkeys(screens, [])
+        assert screens == {name: [] for name in screens}
         driver.execute_script("$('undo').textContent = ''")
         assert any("button-name" in words for words in violations(driver))  # and it does look
 
@@ -145,7 +145,8 @@ def test_fingers_hit_what_they_aim_at(address):
         analyse(phone)
         review(phone)
         small = """return [...document.querySelectorAll('button, select, input:not(.unseen), [role=button]')]
-            .filter((node) => node.checkVisibility()).map((node) => [node.outerHTML.slice(0, 80), node.getBoundingClientRect()])
+            .filter((node) => node.checkVisibility())
+            .map((node) => [node.outerHTML.slice(0, 80), node.getBoundingClientRect()])
             .filter(([, box]) => Math.min(box.width, box.height) < 24).map(([words]) => words)"""
         assert phone.execute_script(small) == []
         assert phone.execute_script("return document.documentElement.scrollWidth") <= 390
