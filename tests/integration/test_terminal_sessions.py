@@ -28,13 +28,14 @@ def sit(monkeypatch, capsys):
 
 
 def test_several_trees_add_up(sit):
-    """Four trees on two devices: 64 simulations each, kept from move to move; after a3 X wins at once at c3."""
+    """Four trees on two devices: 64 simulations each for a position, on top of those kept from the move before.
+    `hint` and `eval` show one search. After a3 X wins at once at c3."""
     options = "--env=tictactoe --opponent=person --trees=4 --num_simulations=64 --seconds=600"
     printed = sit(options, "b2", "a2", "a1", "eval", "a3", "hint", "eval")
     made = re.findall(r"^[XO]: \w+ \(models/tictactoe, (\d+) simulations\)", printed, re.MULTILINE)
     before, after = map(int, made)
     assert before == 4 * 64
-    assert after >= 2 * 4 * 64
+    assert after > 4 * 64  # every legal move was tried before a3 was made
     assert "c3 (won), expects c3" in printed
 
 
