@@ -146,7 +146,7 @@ def test_both_forms_of_writes_grow_the_same_trees(kind, slots):
         ("tictactoe", 33, {"proofs": True, "writes": "one_hot"}),
         ("tictactoe", 128, {"proofs": True, "considered": 8}),
         ("foq:rows=4,cols=5", 32, {"proofs": True, "slots": True}),
-        ("foq_multi:rows=4,cols=5", 32, {"writes": "one_hot"}),
+        ("foq_multi:rows=4,cols=5", 32, {"writes": "one_hot", "considered": 3}),
     ],
 )
 def test_side_by_side_are_the_trees_of_the_same_contenders_in_turn(monkeypatch, spec, simulations, options):

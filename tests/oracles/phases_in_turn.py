@@ -30,7 +30,7 @@ def in_turn(search):
 def searched_twice(spec, simulations, considered, proofs, forced):
     """Edges to play, policies and trees of a search, and of another one in the trees kept after the move."""
     game = envs.make(spec)
-    net = noisy_network(game.num_actions, players=game.num_players)
+    net = noisy_network(game.num_actions, players=game.num_players, exact=True)
     config = Config(
         num_simulations=simulations, max_num_considered_actions=considered, leaf_symmetry="random", proofs=proofs
     )

@@ -134,10 +134,12 @@ def blank_network(num_actions: int) -> Network:
     return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
 
 
-def noisy_network(num_actions: int, seed: int = 0, players: int = 2) -> Network:
-    """Arbitrary but fixed logits and values, different in every position."""
+def noisy_network(num_actions: int, seed: int = 0, players: int = 2, exact: bool = False) -> Network:
+    """Arbitrary but fixed logits and values, different in every position. With `exact`, weights are sixteenths: sums
+    over planes of whole numbers are exact, so a batch of another size, added up in another order, gets the same."""
     rng = np.random.default_rng(seed)
-    heads = jnp.asarray(rng.normal(size=(1024, num_actions + (1 if players == 2 else players))), jnp.float32)
+    heads = rng.normal(size=(1024, num_actions + (1 if players == 2 else players)))
+    heads = jnp.asarray(np.round(16 * heads) / 16 if exact else heads, jnp.float32)
 
     def apply(weights, planes):
         flat = planes.reshape(len(planes), -1)
