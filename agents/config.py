@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-import envs
 from envs.game import Game
 
 DEFAULT_MINUTES = 28.0  # budget of a run with neither --iterations nor --minutes
@@ -174,6 +173,23 @@ class SearchOptions(Options):
     author uses it against games without a result."""
 
 
+SearchT = TypeVar("SearchT", bound=SearchOptions)
+
+
+def for_play(config: SearchT, game: Game, num_simulations: int, proofs: bool = True) -> SearchT:
+    """Search settings for matches, from the options that the network was trained with."""
+    return dataclasses.replace(
+        config,
+        num_simulations=num_simulations,
+        # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
+        max_num_considered_actions=min(16, max(config.max_num_considered_actions, num_simulations // 2)),
+        gumbel_value_scale=config.play_value_scale,
+        root_symmetry="average",
+        early_urge=0.0,
+        proofs=proofs and game.num_players == 2 and config.search_loop == "native",
+    )
+
+
 @dataclasses.dataclass(frozen=True)
 class NetworkOptions(Options):
     """Network: kind, size and heads."""
@@ -304,8 +320,7 @@ def read(record: dict[str, Any]) -> Config:
     """The config of a saved record, of this version or of 0.1.
 
     Raises:
-        ValueError: an option no longer exists, is of another type or out of its range, or the game is an own game that
-            nobody has named.
+        ValueError: an option no longer exists, is of another type or out of its range.
         TypeError: an option is unknown.
     """
     record = {RENAMED.get(name, name): value for name, value in record.items()}
@@ -324,9 +339,7 @@ def read(record: dict[str, Any]) -> Config:
     kinds = get_type_hints(Config)
     for name in kinds.keys() & record.keys():
         demand(_is_of(record[name], kinds[name]), f"--{name} cannot be {str(record[name])[:80]!r}")
-    config = Config(**record)
-    envs.demand_named(config.env)
-    return config
+    return Config(**record)
 
 
 def _is_of(value: Any, kind: Any) -> bool:

@@ -26,7 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import envs
 from agents.arena.match import play_match
 from agents.arena.openings import sample_openings
-from agents.players.players import Player, for_play
+from agents.config import for_play
+from agents.players.spec import Player
 from agents.search.halving import Order
 from agents.search.policies import make_search
 from agents.storage import weights as models

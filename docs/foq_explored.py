@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
 from agents.arena import match
-from agents.players.players import for_play, make_player
+from agents.config import for_play
+from agents.players.players import make_player
 from agents.runtime import cli, mesh
 from agents.search.policies import make_search
 from agents.solvers import proof_number

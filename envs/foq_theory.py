@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from envs.game import Array
+Array = jax.Array
 
 Bits = Array
 MOST_AREAS = 4  # next to one queen: at most four of the squares around her are pairwise not adjacent

@@ -19,8 +19,8 @@ from agents.arena.match import opening_plies_of
 from agents.config import LONGEST_TIME, Range
 from agents.players import gtp_client
 from agents.players.human import coloured, person
-from agents.players.players import Guest, Player, choose_game, make_player
-from agents.players.spec import PERSON, PROGRAM, PlayerSpec, parse
+from agents.players.players import Guest, choose_game, make_player
+from agents.players.spec import PERSON, PROGRAM, Player, PlayerSpec, parse
 from agents.players.stateful import make_mover
 from agents.runtime import cli
 

@@ -21,7 +21,8 @@ import numpy as np
 from agents.arena import match, openings
 from agents.arena.match import Games
 from agents.players.gtp_client import Process, Program, greeting, report
-from agents.players.players import Guest, Player
+from agents.players.players import Guest
+from agents.players.spec import Player
 from envs.game import Array, Game
 
 AT_ONCE = 8  # games, and so processes of each program, at most

@@ -21,8 +21,8 @@ from agents.arena import elo, solved_positions, tables
 from agents.arena import match as arena
 from agents.arena.match import opening_plies_of
 from agents.config import Range
-from agents.players.players import Player, choose_game, make_player, simulations_of, usual_baselines
-from agents.players.spec import NETWORK, parse
+from agents.players.players import choose_game, make_player, simulations_of, usual_baselines
+from agents.players.spec import NETWORK, Player, parse
 from agents.runtime import cli
 from agents.storage import checkpoint, weights
 from envs import saved

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as Spec
 
 from agents.arena import openings
 from agents.arena.openings import make_openings, wide
-from agents.players.players import Player
+from agents.players.spec import Player
 from agents.runtime import mesh
 from envs.game import Array, Game
 

@@ -17,10 +17,10 @@ from rich.text import Text
 import envs
 from agents import config
 from agents.arena import solved_positions, tables
-from agents.config import LONGEST_TIME, Range
+from agents.config import LONGEST_TIME, Range, for_play
 from agents.network.inference import make_evaluate
-from agents.players.players import Player, choose_game, config_of, for_play, make_player, simulations_of
-from agents.players.spec import NETWORK, parse
+from agents.players.players import choose_game, config_of, make_player, simulations_of
+from agents.players.spec import NETWORK, Player, parse
 from agents.runtime import cli
 from agents.solvers import proof_number, retrograde
 from agents.storage.weights import load_network

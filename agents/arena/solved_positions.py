@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.players.players import Player
+from agents.players.spec import Player
 from envs.game import Game
 
 ANSWERS = ("winning", "optimal")  # fields with the moves that keep the value

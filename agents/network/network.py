@@ -23,7 +23,7 @@ import numpy as np
 
 from agents.config import NetworkOptions
 from agents.network.convolution import convolve
-from agents.network.orientation import canonical
+from agents.network.orientation import least_image, map_back
 from envs.game import Array, Game
 
 
@@ -396,4 +396,25 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
         return jax.lax.platform_dependent(planes, cpu=lambda planes: in_parts(ask, planes), default=ask)
 
     net = Network(init, apply, train)
-    return canonical(game, net) if config.canonical and len(game.symmetries) > 1 else net
+    return _in_one_orientation(game, net) if config.canonical and len(game.symmetries) > 1 else net
+
+
+def _in_one_orientation(game: Game, net: Network) -> Network:
+    """The same network behind `least_image`, in training too.
+
+    Images of a position then have the same value and policy. A position that is its own image may still get a lopsided
+    policy.
+    """
+
+    def apply(weights, planes):
+        seen, which = least_image(game, planes)
+        logits, value = net.apply(weights, seen)
+        return map_back(game, logits, which), value
+
+    def train(weights, planes, axis, counted=None):
+        seen, which = least_image(game, planes)
+        heads, weights = net.train(weights, seen, axis, counted)
+        future = None if heads.future is None else map_back(game, heads.future, which)
+        return heads._replace(policy=map_back(game, heads.policy, which), future=future), weights
+
+    return dataclasses.replace(net, apply=jax.jit(apply), train=jax.jit(train, static_argnums=2))

@@ -14,10 +14,9 @@ import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
 from agents.actions import ILLEGAL
-from agents.config import SearchOptions
+from agents.config import SearchOptions, for_play
 from agents.network.network import Network
 from agents.players.budget import Budget
-from agents.players.players import for_play
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.policies import TreePolicy, make_tree_policy

@@ -5,24 +5,36 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 import envs
 from agents.actions import legal_slots, random_action
-from agents.config import Config, SearchOptions
+from agents.config import Config, for_play
 from agents.network.inference import make_evaluate
 from agents.network.network import make_network
-from agents.players.spec import NAMES, NETWORK, PERSON, PROGRAM, REGISTRY, UCT, PlayerSpec, parse, register_player
+from agents.players.spec import (
+    NAMES,
+    NETWORK,
+    PERSON,
+    PROGRAM,
+    REGISTRY,
+    UCT,
+    Act,
+    Player,
+    PlayerSpec,
+    parse,
+    register_player,
+)
 from agents.search.greedy import value_greedy
 from agents.search.policies import make_search
 from agents.search.tree import ROOT
 from agents.search.uct import uct_tree_policy
 from agents.solvers import proof_number, retrograde
 from agents.storage import weights as weights_lib
-from envs.game import Array, Game
+from envs.game import Game
 
 # Scale of the noise that breaks ties at random: far below any difference that matters.
 LOT = 1e-6
@@ -30,23 +42,6 @@ LOT = 1e-6
 MOST_LEAVES = 2_000_000
 BASELINES = ("random", "minimax:2", "uct:100")
 NO_MOVE = -2.0  # worth less than any move
-
-SearchT = TypeVar("SearchT", bound=SearchOptions)
-
-Act = Callable[[Any, Array, Any, Array], Array]
-
-
-@dataclasses.dataclass(frozen=True)
-class Player:
-    """Chooses moves for a batch of positions.
-
-    `act(weights, key, states, plies)` returns int32[B], legal actions for unfinished games; `plies` int32[B] counts the
-    moves made. `weights` are an argument so that compiled programs do not embed them."""
-
-    name: str
-    act: Act
-    weights: Any = None
-
 
 Mover: TypeAlias = Callable[[Any, Sequence[int], Any], int]
 """(start, actions, state) -> a legal action in `state`, the position after the moves `actions` from `start`."""
@@ -182,20 +177,6 @@ def make_act(game: Game, config: Config, num_simulations: int, proofs: bool = Tr
         return lambda w, key, s, plies: evaluate(w, key, s)[0].argmax(-1).astype(jnp.int32)
     search = make_search(game, net, for_play(config, game, num_simulations, proofs), explore=False)
     return lambda w, key, s, plies: search(w, key, s, plies).action
-
-
-def for_play(config: SearchT, game: Game, num_simulations: int, proofs: bool = True) -> SearchT:
-    """Search settings for matches, from the options that the network was trained with."""
-    return dataclasses.replace(
-        config,
-        num_simulations=num_simulations,
-        # Twice the simulations of self-play justify a wider root, up to mctx's default of 16.
-        max_num_considered_actions=min(16, max(config.max_num_considered_actions, num_simulations // 2)),
-        gumbel_value_scale=config.play_value_scale,
-        root_symmetry="average",
-        early_urge=0.0,
-        proofs=proofs and game.num_players == 2 and config.search_loop == "native",
-    )
 
 
 def uct_player(game: Game, num_simulations: int) -> Player:

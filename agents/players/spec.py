@@ -1,4 +1,4 @@
-"""The name of a player, as people write it, parsed once into a `PlayerSpec`.
+"""What a player is, and the name of a player as people write it, parsed once into a `PlayerSpec`.
 
 The names of kinds form a registry, so that new kinds of players can be added.
 """
@@ -9,12 +9,9 @@ import dataclasses
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple
 
-from envs.game import Game
-
-if TYPE_CHECKING:
-    from agents.players.players import Player
+from envs.game import Array, Game
 
 NETWORK, UCT, PERSON, PROGRAM = "network", "uct", "person", "gtp"
 PROOF = "prove:"
@@ -26,6 +23,21 @@ NAMES = (
     "random, greedy, uct:N, minimax:D, exact (for small games), the folder of a run or model (FOLDER@N: N "
     "simulations, 0 the network alone), or prove:N,PLAYER (a move proved among N positions, else PLAYER's)"
 )
+
+
+Act = Callable[[Any, Array, Any, Array], Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class Player:
+    """Chooses moves for a batch of positions.
+
+    `act(weights, key, states, plies)` returns int32[B], legal actions for unfinished games; `plies` int32[B] counts the
+    moves made. `weights` are an argument so that compiled programs do not embed them."""
+
+    name: str
+    act: Act
+    weights: Any = None
 
 
 class Kind(NamedTuple):

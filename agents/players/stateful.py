@@ -13,10 +13,11 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from agents.actions import ILLEGAL
+from agents.config import for_play
 from agents.players import analysis
 from agents.players.analysis import Analyst
 from agents.players.ownership import Owners, make_owners
-from agents.players.players import Mover, for_play, make_player, simulations_of
+from agents.players.players import Mover, make_player, simulations_of
 from agents.players.spec import NETWORK, PlayerSpec, parse
 from agents.runtime import mesh
 from agents.search import tree as tree_search

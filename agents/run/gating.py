@@ -12,7 +12,8 @@ import numpy as np
 
 from agents.arena import match, openings
 from agents.config import Config, MatchOptions
-from agents.players.players import Player, make_act
+from agents.players.players import make_act
+from agents.players.spec import Player
 from agents.runtime import mesh, processes
 from agents.training.iteration import Run
 from envs.game import Game

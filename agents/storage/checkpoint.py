@@ -34,6 +34,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
+import envs
 from agents import config as config_lib
 from agents.config import Config
 from agents.runtime import advice, processes
@@ -424,7 +425,9 @@ def record(text: str, where: str) -> dict[str, Any]:
             value = found.setdefault(name, 0)
             if type(value) not in (int, kind) or not 0 <= value < 1e15:
                 raise ValueError(f"{name} cannot be {str(value)[:80]!r}")
-        return {**found, "config": config_lib.read(found["config"])}
+        config = config_lib.read(found["config"])
+        envs.demand_named(config.env)
+        return {**found, "config": config}
     except (TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{where} is damaged or of another version: {error}") from error
 

@@ -9,7 +9,8 @@ import pytest
 
 import envs
 from agents.arena import match, openings
-from agents.players.players import Player, make_player
+from agents.players.players import make_player
+from agents.players.spec import Player
 
 
 def first_or_last(first: bool, game: envs.Game) -> Player:

@@ -14,9 +14,9 @@ import pytest
 from in_process import in_process
 
 import envs
-from agents.config import preset
+from agents.config import for_play, preset
 from agents.network.network import make_network
-from agents.players.players import choose_game, for_play, game_of, make_player
+from agents.players.players import choose_game, game_of, make_player
 from agents.run.resume import save
 from agents.storage import export
 from agents.storage import weights as models

@@ -10,7 +10,7 @@ import pytest
 
 import envs
 from agents.arena import solved_positions
-from agents.players.players import Player
+from agents.players.spec import Player
 
 # X to move wins in cell 2; O must block cell 2; X may take any cell.
 POSITIONS = [

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from agents.serve.gtp.engine import Engine
 from envs import go
 
 COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
@@ -38,9 +37,9 @@ def read_seconds(word: str) -> float:
     return float(word)
 
 
-def read_vertex(engine: Engine, word: str) -> int:
+def read_vertex(word: str, size: int) -> int:
     try:
-        return go.parse_point(word, engine.size)
+        return go.parse_point(word, size)
     except ValueError:
         raise Refusal("invalid coordinate") from None
 

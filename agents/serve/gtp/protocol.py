@@ -90,7 +90,7 @@ def komi(engine: Engine, arguments: list[str]) -> str:
 
 def play(engine: Engine, arguments: list[str]) -> str:
     expect(arguments, 2)
-    engine.play(read_colour(arguments[0]), read_vertex(engine, arguments[1]))
+    engine.play(read_colour(arguments[0]), read_vertex(arguments[1], engine.size))
     return ""
 
 
@@ -195,7 +195,7 @@ def place_free_handicap(engine: Engine, arguments: list[str]) -> str:
 
 
 def set_free_handicap(engine: Engine, arguments: list[str]) -> str:
-    points = [read_vertex(engine, word) for word in arguments]
+    points = [read_vertex(word, engine.size) for word in arguments]
     if len(points) < 2 or len(set(points)) < len(points) or engine.size**2 in points:
         raise Refusal("bad vertex list")
     _put(engine, points)

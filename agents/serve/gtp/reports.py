@@ -51,7 +51,7 @@ def read_wish(engine: Engine, arguments: list[str]) -> Wish:
                 raise Refusal(
                     f"{option} is known for the next move alone: expected the colour to move and a depth of 1"
                 )
-            named = {read_vertex(engine, word) for word in words[1].split(",")}
+            named = {read_vertex(word, engine.size) for word in words[1].split(",")}
             among, rest = among - named if option == "avoid" else among & named, words[3:]
         else:
             raise Refusal(f"unknown option '{option}'; known are {', '.join(numbers)}, ownership, avoid and allow")

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.actions import to_absolute
+from agents.config import for_play
 from agents.network.inference import by_player
-from agents.players.players import for_play
 from agents.serve.standalone.convert import convert
 from agents.storage.weights import TrainedNetwork
 from envs.game import Game

@@ -24,9 +24,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from agents.config import for_play
 from agents.players.analysis import look
 from agents.players.budget import Budget
-from agents.players.players import for_play, make_player
+from agents.players.players import make_player
 from agents.players.spec import UCT, PlayerSpec
 from agents.search.policies import TreePolicy, make_tree_policy
 from agents.search.tree import ROOT, Tree
