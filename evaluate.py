@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with cli.errors():
         mesh.claim_cores()
         cli.keep_compiled()
-        command = cli.parse(Command, arguments, description=__doc__) if arguments else None
+        command = cli.parse_command(Command, arguments, description=__doc__) if arguments else None
         if isinstance(command, Solved):
             run_solved(command)
         elif isinstance(command, Ladder):

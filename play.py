@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.runtime import advice, cli, mesh
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 
 
 def interface(name: str) -> Any:
@@ -28,7 +28,7 @@ def interface(name: str) -> Any:
     return terminal
 
 
-def write_pages(options: Options) -> None:
+def write_pages(options: PlayOptions) -> None:
     from agents.serve.standalone.export import export
 
     for path in export(options):
@@ -37,7 +37,7 @@ def write_pages(options: Options) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     with cli.errors():
-        options = cli.parse(Options, sys.argv[1:] if arguments is None else arguments)
+        options = cli.parse_command(PlayOptions, sys.argv[1:] if arguments is None else arguments)
         cli.keep_compiled()
         if options.export:
             return write_pages(options)

@@ -61,7 +61,7 @@ def random_action(key: Array, mask: Array) -> Array:
     inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
     upto = jnp.cumsum(inside, axis=-1)
     below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
-    r = keys.draw(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
+    r = keys.draw_lanes(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
     column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
     before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
     chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]

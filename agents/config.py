@@ -316,7 +316,7 @@ REMOVED: dict[str, Any] = {
 }  # fmt: skip
 
 
-def read(record: dict[str, Any]) -> Config:
+def config_of_record(record: dict[str, Any]) -> Config:
     """The config of a saved record, of this version or of 0.1.
 
     Raises:
@@ -385,7 +385,7 @@ RECIPES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
-SLIDING = ("foq", "foq_single", "foq_multi")  # games whose pieces slide until something blocks them
+SLIDING_GAMES = ("foq", "foq_single", "foq_multi")  # games whose pieces slide until something blocks them
 LONG_PLIES = 200  # games that may last this long also learn from searched values (docs/notes/)
 TINY_CELLS = 16  # boards up to this size, and boards of one row, use a perceptron
 
@@ -426,7 +426,7 @@ def _ours(game: Game, platform: str) -> Config:
         }
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
-        return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING)
+        return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING_GAMES)
     # A small network leaves an accelerator idle: its cost is that of launching kernels.
     wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "max_num_considered_actions": 16, "dtype": "bfloat16"}
     return dataclasses.replace(config, **wide, batch_size=4096, replay_capacity=1_000_000, plies_per_iteration=32)

@@ -132,7 +132,7 @@ def kept(task: Task, player: str) -> dict[str, Any]:
     """Positions of tests/golden in which the player keeps the value: number, share and its 95% interval."""
     game = envs.make(task.game)
     file = ROOT / "tests" / "golden" / f"{SOLVED[task.game]}.jsonl.gz"
-    solved = solved_positions.read(file, game)
+    solved = solved_positions.read_positions(file, game)
     chosen = solved_positions.choose(make_player(player, game), solved)
     right = np.take_along_axis(solved.right, chosen[:, None], axis=1)[:, 0]
     return dataclasses.asdict(solved_positions.scores(right, solved.phases)[0])

@@ -20,7 +20,7 @@ from agents.config import LONGEST_TIME, Range
 from agents.players import gtp_client
 from agents.players.human import coloured, person
 from agents.players.players import Guest, choose_game, make_player
-from agents.players.spec import PERSON, PROGRAM, Player, PlayerSpec, parse
+from agents.players.spec import PERSON, PROGRAM, Player, PlayerSpec, parse_player
 from agents.players.stateful import make_mover
 from agents.runtime import cli
 
@@ -86,7 +86,7 @@ class Gate(config.Options):
 def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     """The result, and the verdict of the gate or of the sequential test, if any."""
     is_gate = isinstance(command, Gate)
-    specs = [parse(name) for name in ((command.new, command.best) if is_gate else (command.a, command.b))]
+    specs = [parse_player(name) for name in ((command.new, command.best) if is_gate else (command.a, command.b))]
     game = choose_game(command.env, *specs)
     a, b = (contestant(spec, game, command.num_simulations, command.seed) for spec in specs)
     sprt = None if is_gate else command.sprt
@@ -100,7 +100,7 @@ def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:
     timeout = host_match.TIMEOUT if is_gate else command.timeout
     games = even if command.games is None else command.games
     plies = opening_plies_of(game, games, command.opening_plies)
-    played = play(
+    played = play_on_either(
         game, a, b, timeout, games=games, opening_plies=plies, fair=command.fair, seed=command.seed, stop=stop
     )
     result = match.result(a, b, played)
@@ -125,13 +125,13 @@ def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: in
     if spec.kind == PERSON:
         return Guest(PERSON, person(game, cli.console(stderr=True)))
     if spec.kind == PROGRAM:
-        return gtp_client.program(spec)
+        return gtp_client.program_of(spec)
     if spec.seconds is not None:
         return Guest(str(spec), make_mover(spec, game, num_simulations, spec.seconds, seed))
     return make_player(spec, game, num_simulations)
 
 
-def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> match.Games:
+def play_on_either(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> match.Games:
     """A match between any two players: in lockstep on the device, or on the host if either of them needs it."""
     console, words = cli.console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
     bar = cli.progress(console, MofNCompleteColumn())
@@ -146,11 +146,11 @@ def play(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) 
             said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
             console.print("", coloured(game.show(lane.state)), said, sep="\n", soft_wrap=True)
 
-        return host_match.play_games(game, a, b, timeout=timeout, tell=show, **options)
+        return host_match.play_host_games(game, a, b, timeout=timeout, tell=show, **options)
     with bar:
         task = bar.add_task(words, total=options["games"])
         tell = lambda done, lane: bar.update(task, completed=done)
-        return host_match.play_games(game, a, b, timeout=timeout, tell=tell, **options)
+        return host_match.play_host_games(game, a, b, timeout=timeout, tell=tell, **options)
 
 
 def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words: str, **options: Any) -> match.Games:

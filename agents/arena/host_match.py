@@ -20,7 +20,7 @@ import numpy as np
 
 from agents.arena import match, openings
 from agents.arena.match import Games
-from agents.players.gtp_client import Process, Program, greeting, report
+from agents.players.gtp_client import Process, Program, greeting, report_commands
 from agents.players.players import Guest
 from agents.players.spec import Player
 from envs.game import Array, Game
@@ -54,7 +54,7 @@ class Lane:
             process.close()
 
 
-class Table:
+class HostGame:
     """The game on the host: who moves, what is legal, and the programs' words for it."""
 
     def __init__(self, game: Game):
@@ -67,7 +67,7 @@ class Table:
         mover = int(self.facts(lane.state)[1])
         lane.state, lane.moves = self.move(lane.state, action), [*lane.moves, action]
         for process in lane.programs:
-            for command in () if process is by else report(self.game, COLOURS[mover], action):
+            for command in () if process is by else report_commands(self.game, COLOURS[mover], action):
                 process.ask(command)
 
     def answer(self, lane: Lane, process: Process, mover: int) -> None:
@@ -86,7 +86,7 @@ class Table:
         self.play(lane, action, process)
 
 
-def play_games(
+def play_host_games(
     game: Game,
     a: Anyone,
     b: Anyone,
@@ -110,7 +110,7 @@ def play_games(
     if game.num_players != 2:
         raise ValueError(f"people, clocks and other programs play games for two; {game.name} is for {game.num_players}")
     match.check_match(game, games, opening_plies)
-    table, pairs = Table(game), games // 2
+    table, pairs = HostGame(game), games // 2
     opening_key, key = jax.random.split(jax.random.key(seed))  # as `arena.make_match` does
     drawn = next(openings.make_openings(game, pairs, opening_plies, fair)(opening_key))
     starts = [[move for move in moves if move >= 0] for moves in drawn.moves.tolist()]
@@ -126,12 +126,12 @@ def play_games(
     try:
         while True:
             for pair, half in todo if len(lanes) < width else ():
-                lanes.append(begin(table, (a, b), starts[pair], int(movers[pair]), pair, half, timeout))
+                lanes.append(open_lane(table, (a, b), starts[pair], int(movers[pair]), pair, half, timeout))
                 if len(lanes) == width:
                     break
             if not lanes:
                 break
-            advance(table, lanes, ours)
+            advance_lanes(table, lanes, ours)
             for lane in [lane for lane in lanes if lane.score is not None]:
                 at = lane.half, lane.pair
                 score[at], plies[at], code[at] = lane.score, len(lane.moves), fingerprint(lane)
@@ -148,8 +148,8 @@ def play_games(
     return Games(score, plies, code, opening)
 
 
-def begin(
-    table: Table,
+def open_lane(
+    table: HostGame,
     players: tuple[Anyone, Anyone],
     moves: list[int],
     mover: int,
@@ -179,13 +179,13 @@ def begin(
     return lane
 
 
-def score_if_over(table: Table, lane: Lane) -> None:
+def score_if_over(table: HostGame, lane: Lane) -> None:
     over, _, rewards, _ = table.facts(lane.state)
     if over and lane.score is None:
         lane.score = float(rewards[lane.seat]) / 2 + 0.5
 
 
-def advance(table: Table, lanes: list[Lane], ours: dict[int, Callable[..., np.ndarray]]) -> None:
+def advance_lanes(table: HostGame, lanes: list[Lane], ours: dict[int, Callable[..., np.ndarray]]) -> None:
     """One move in every game: programs are asked first and think while our own players do."""
     going = [lane for lane in lanes if lane.score is None]
     turns = [(lane, int(table.facts(lane.state)[1])) for lane in going]

@@ -22,16 +22,16 @@ from agents.arena import match as arena
 from agents.arena.match import opening_plies_of
 from agents.config import Range
 from agents.players.players import choose_game, make_player, simulations_of, usual_baselines
-from agents.players.spec import NETWORK, Player, parse
+from agents.players.spec import NETWORK, Player, parse_player
 from agents.runtime import cli
 from agents.storage import checkpoint, weights
 from envs import saved
 
-FILE = "matches.jsonl"
+MATCHES_FILE = "matches.jsonl"
 LADDER = "ladder.json"  # result of `evaluate.py ladder`, in the folder of a run
 
 
-def spread(found: list[Path], most: int) -> list[Path]:
+def evenly_spaced(found: list[Path], most: int) -> list[Path]:
     """At most `most` items of the list, evenly spread and including the last."""
     places = np.linspace(len(found) - 1, 0, min(most, len(found))).round().astype(int)
     return [found[i] for i in sorted(places)]
@@ -47,12 +47,12 @@ def schedule(baselines: int, networks: int) -> list[tuple[int, int]]:
 
 def identity(spec: str, player: Player) -> str:
     """The player's name, with the path of its network replaced by a digest of the file."""
-    known = parse(spec)
+    known = parse_player(spec)
     if known.kind != NETWORK:
         return player.name
     folder = weights.locate(Path(known.path))
     before, _, after = player.name.rpartition(str(folder))
-    return before + weights.digest(weights.find(folder)) + after
+    return before + weights.digest(weights.find_network(folder)) + after
 
 
 def seed_of(seed: int, a: str, b: str) -> int:
@@ -127,15 +127,15 @@ class Ladder(config.Options):
 def run_ladder(command: Ladder) -> None:
     if command.plot:
         tables.demand_plots(command.plot)
-    networks = spread(checkpoint.numbered(command.run / "networks"), command.networks)
+    networks = evenly_spaced(checkpoint.numbered(command.run / "networks"), command.networks)
     if not networks:
-        found = checkpoint.find(command.run, "networks")  # usually raises the specific error
+        found = checkpoint.find_checkpoint(command.run, "networks")  # usually raises the specific error
         raise ValueError(f"expected the folder of a run, got {command.run}, one network; its run is {found.parents[1]}")
     game = choose_game(command.env, str(networks[-1]))
     baselines = usual_baselines(game) if command.baselines is None else command.baselines
     if not baselines:
         raise ValueError("ladder: expected at least one baseline, got none")
-    positions = solved_positions.read(command.solved, game) if command.solved else None
+    positions = solved_positions.read_positions(command.solved, game) if command.solved else None
     specs = [*baselines, *map(str, networks)]
     players = [make_player(spec, game, command.num_simulations) for spec in specs]
     wanted = schedule(len(baselines), len(networks))
@@ -174,7 +174,7 @@ def meet(
 ) -> list[elo.Meeting]:
     """Plays the matches of a ladder that are not known yet. A stop loses only the match in progress."""
     names = [identity(spec, player) for spec, player in players]
-    known, meetings = Matches(command.run / FILE), []
+    known, meetings = Matches(command.run / MATCHES_FILE), []
     matches = [{"game": game.name, "a": names[a], "b": names[b]} | options for a, b in wanted]
     for match in matches:
         match["seed"] = seed_of(command.seed, match["a"], match["b"])
@@ -200,7 +200,7 @@ def meet(
     return meetings
 
 
-def kept(player: Player, positions: solved_positions.Solved) -> tuple[float, list[float]]:
+def kept(player: Player, positions: solved_positions.SolvedPositions) -> tuple[float, list[float]]:
     """Share of the positions whose value the player's moves keep, and its 95% interval."""
     moves = solved_positions.choose(player, positions)
     hits = int(positions.right[np.arange(len(moves)), moves].sum())
@@ -209,8 +209,8 @@ def kept(player: Player, positions: solved_positions.Solved) -> tuple[float, lis
 
 def games_of(spec: str) -> dict[str, float]:
     """Self-play games and training minutes of a network; empty for other players."""
-    known = parse(spec)
+    known = parse_player(spec)
     if known.kind != NETWORK:
         return {}
-    about = weights.about(weights.find(Path(known.path)))
+    about = weights.about(weights.find_network(Path(known.path)))
     return {"games": about["total_games"], "minutes": round(about["minutes"], 2)}

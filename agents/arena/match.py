@@ -78,7 +78,7 @@ def extend(code: Array, action: Array) -> Array:
     return (code * factors) ^ (action.astype(jnp.uint32)[:, None] + jnp.array([1, 0x9E3779B9], jnp.uint32))
 
 
-class Group(NamedTuple):
+class Round(NamedTuple):
     """Games that are played together."""
 
     states: Any  # [B, ...]
@@ -108,7 +108,7 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
             )
             action = jnp.where(of_a, move_a, move_b)
             code = jnp.where(going[:, None], extend(code, action), code)
-            group = Group(jax.vmap(game.step)(states, action), code, plies + going, key[None])
+            group = Round(jax.vmap(game.step)(states, action), code, plies + going, key[None])
             return group, carry[1] + 1
 
         unfinished = lambda carry: (~jax.vmap(game.over)(carry[0].states)).any() & (carry[1] < most)
@@ -121,7 +121,7 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
     return jax.shard_map(play, mesh=devices, in_specs=specs, out_specs=divided, check_vma=False)
 
 
-def to_the_end(play: Callable[..., Any], group: Group, tell: Callable[[Array, Array], None]) -> tuple[Group, Array]:
+def to_the_end(play: Callable[..., Any], group: Round, tell: Callable[[Array, Array], None]) -> tuple[Round, Array]:
     """Plays a group until all games are over, some plies at a time: `play(group, most)` goes on for that many, and
     `tell` hears which games are over and of A's rewards. Gives the group and these rewards."""
     most = 1
@@ -201,7 +201,7 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
             for turn in range(n):
                 group_key = jax.random.fold_in(key, n * batch + turn)
                 keys = jax.vmap(jax.random.fold_in, (None, 0))(group_key, jnp.arange(devices.size))
-                group = Group(opening.states, opening.code, plies, keys)
+                group = Round(opening.states, opening.code, plies, keys)
                 group, seat = jax.device_put((group, (mover + turn) % n), divided)
                 further = lambda group, most, seat=seat: play(*weights, group, seat, most)
                 group, rewards = to_the_end(further, group, hear)

@@ -20,7 +20,7 @@ from agents.arena import solved_positions, tables
 from agents.config import LONGEST_TIME, Range, for_play
 from agents.network.inference import make_evaluate
 from agents.players.players import choose_game, config_of, make_player, simulations_of
-from agents.players.spec import NETWORK, Player, parse
+from agents.players.spec import NETWORK, Player, parse_player
 from agents.runtime import cli
 from agents.solvers import proof_number, retrograde
 from agents.storage.weights import load_network
@@ -72,10 +72,10 @@ class Prove(config.Options):
 
 def run_solved(command: Solved) -> None:
     game = choose_game(command.env, command.player)
-    positions, start = solved_positions.read(command.file, game), time.monotonic()
+    positions, start = solved_positions.read_positions(command.file, game), time.monotonic()
     found, players = {}, looks(command, game)
-    if parse(command.player).kind == "exact":
-        unknown = int((np.asarray(retrograde.find(players["player"].weights, positions.states)) < 0).sum())
+    if parse_player(command.player).kind == "exact":
+        unknown = int((np.asarray(retrograde.index_in_table(players["player"].weights, positions.states)) < 0).sum())
         if unknown:
             many = f"{unknown} position{'s' if unknown > 1 else ''}"
             raise ValueError(f"exact: {many} of {command.file} cannot come up from the start of {game.name}")
@@ -100,7 +100,7 @@ def looks(command: Solved, game: envs.Game) -> dict[str, Player]:
     """The player first; for a network that searches also the network alone and, if it proves, its search without
     proofs."""
     n = command.num_simulations
-    spec = parse(command.player)
+    spec = parse_player(command.player)
     players, network = {"player": make_player(spec, game, n)}, spec.base
     if spec.kind == NETWORK and simulations_of(network, n):
         players["alone"] = make_player(dataclasses.replace(network, number=0), game)

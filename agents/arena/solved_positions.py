@@ -22,7 +22,7 @@ CHUNK = 256  # positions of one call
 
 
 @dataclasses.dataclass(frozen=True)
-class Solved:
+class SolvedPositions:
     """M positions that offer a choice."""
 
     states: Any  # [M, ...]
@@ -41,7 +41,7 @@ class Score:
     interval: tuple[float, float]  # of the share, 95%
 
 
-def read(path: Path, game: Game) -> Solved:
+def read_positions(path: Path, game: Game) -> SolvedPositions:
     """Positions of `game` in a file of JSON lines, gzip-compressed or not.
 
     A line is a record of the game with the moves that keep its value in `winning` or `optimal`. Fields of other
@@ -84,7 +84,7 @@ def read(path: Path, game: Game) -> Solved:
     legal, listed = np.asarray(jax.vmap(game.mask)(stacked)), np.stack(right)
     for row, action in np.argwhere(listed & ~legal):
         raise ValueError(f"{path}, line {lines[row]}: move {action} is not legal in this position")
-    return Solved(stacked, legal, listed, np.array(phases))
+    return SolvedPositions(stacked, legal, listed, np.array(phases))
 
 
 def phase(record: dict[str, Any]) -> str:
@@ -99,7 +99,7 @@ def phase(record: dict[str, Any]) -> str:
     return f"{record['board'].count(0):02d} empty" if isinstance(record.get("board"), list) else "all"
 
 
-def choose(player: Player, solved: Solved, seed: int = 0) -> np.ndarray:
+def choose(player: Player, solved: SolvedPositions, seed: int = 0) -> np.ndarray:
     """The player's moves, int[M]."""
     act, count = jax.jit(player.act), len(solved.right)
     chosen, width = [], min(CHUNK, count)

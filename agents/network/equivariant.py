@@ -24,12 +24,12 @@ import numpy as np
 
 from agents.config import NetworkOptions
 from agents.network.convolution import convolve
-from agents.network.network import SLIDING, along_lines, pooled, resnet
+from agents.network.network import SLIDE_CHANNELS, along_lines, pooled, resnet
 from envs.game import Array, Game, Turn, rectangle_turns
 
 LINES = (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (0, -1)  # rows and columns, as in `along_lines`
 
-Kind = Literal["plain", "frames", "lines"]
+AxisKind = Literal["plain", "frames", "lines"]
 """What a symmetry does to the channels of a cell: nothing, or permute the frames or the eight directions."""
 
 
@@ -39,9 +39,9 @@ class Group:
 
     turns: tuple[Turn, ...]  # of the board, in the order of `Game.symmetries`
     offsets: np.ndarray  # int[G, 9], image of each place of a 3 x 3 kernel
-    kinds: dict[Kind, np.ndarray]  # int[G, n], image of each of the n parts of a feature
+    kinds: dict[AxisKind, np.ndarray]  # int[G, n], image of each of the n parts of a feature
 
-    def tied(self, inputs: Kind, outputs: Kind, size: int) -> np.ndarray:
+    def tied(self, inputs: AxisKind, outputs: AxisKind, size: int) -> np.ndarray:
         """Which weights of a kernel are equal, as numbers from 0: int[size * size, n of inputs, n of outputs]."""
         offsets = self.offsets if size == 3 else np.zeros((len(self.turns), 1), int)
         images = [offsets, self.kinds[inputs], self.kinds[outputs]]
@@ -116,8 +116,8 @@ class Tied(nn.Module):
 
     group: Group
     features: int  # of each part of the outputs
-    inputs: Kind = "frames"
-    outputs: Kind = "frames"
+    inputs: AxisKind = "frames"
+    outputs: AxisKind = "frames"
     size: int = 3
     zero: bool = False  # start at zero
 
@@ -159,7 +159,7 @@ class Block(nn.Module):
             whole = pooled(split(near)).reshape(len(x), -1)
             y = y + layer(self.features, size=1)(whole)[:, None, None]
         if gate is not None:
-            heard = along_lines(layer(SLIDING, outputs="lines", size=1)(near), gate)
+            heard = along_lines(layer(SLIDE_CHANNELS, outputs="lines", size=1)(near), gate)
             y = y + layer(self.features, inputs="lines", size=1)(0.5 * heard)
         return x + layer(self.features, zero=True)(normal(y))
 

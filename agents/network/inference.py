@@ -43,7 +43,7 @@ def _as_it_stands(game: Game, net: Network, weights, key, planes):
 def _through_a_random_one(game: Game, net: Network, weights, key, planes):
     """Transforms each position by its own random symmetry and maps the logits back."""
     pick = lambda key, shape: jax.random.randint(key, shape, 0, len(game.symmetries))
-    which = keys.draw(pick, key, (len(planes),))
+    which = keys.draw_lanes(pick, key, (len(planes),))
     turned = planes
     for i, symmetry in enumerate(game.symmetries[1:], 1):
         turned = jnp.where((which == i)[:, None, None, None], jax.vmap(symmetry.planes)(planes), turned)

@@ -91,12 +91,12 @@ class Norm(nn.Module):
 
 
 @jax.custom_jvp
-def highest(x: Array) -> Array:
+def board_max(x: Array) -> Array:
     """Maximum of every channel over the board, [B, F] from [B, R, C, F]."""
     return x.max((1, 2))
 
 
-@highest.defjvp
+@board_max.defjvp
 def highest_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
     """The mean tangent of all cells that equal the maximum up to rounding.
 
@@ -104,13 +104,13 @@ def highest_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, A
     (bfloat16, fused multiply-add). Then no cell equals the maximum, and JAX divides by zero.
     """
     (x,), (change,) = primals, tangents
-    y = highest(x)
+    y = board_max(x)
     rounding = 4 * jnp.finfo(x.dtype).eps * (1 + abs(y))
     there = (x >= (y - rounding)[:, None, None]).astype(x.dtype)
     return y, (change * there).sum((1, 2)) / jnp.maximum(there.sum((1, 2)), 1)
 
 
-def mean(x: Array) -> Array:
+def board_mean(x: Array) -> Array:
     """Mean of every channel over the board, [B, F] from [B, R, C, F].
 
     On a TPU the sum has the type of `x`, because only such a sum is fused into the convolution before it. With bfloat16
@@ -125,10 +125,10 @@ def mean(x: Array) -> Array:
 
 def pooled(x: Array) -> Array:
     """Mean and maximum of every channel over the board, [B, 2 F] from [B, R, C, F]."""
-    return jnp.concatenate([mean(x), highest(x)], axis=-1)
+    return jnp.concatenate([board_mean(x), board_max(x)], axis=-1)
 
 
-SLIDING = 4  # channels for each of the eight directions in `Slides`
+SLIDE_CHANNELS = 4  # channels for each of the eight directions in `Slides`
 VALUE_CHANNELS = 4  # per cell, for the value: the only layer whose weights depend on the cell
 
 
@@ -179,7 +179,7 @@ class Slides(nn.Module):
     @nn.compact
     def __call__(self, x: Array, gate: Array) -> Array:
         dense = functools.partial(nn.Dense, dtype=x.dtype)
-        heard = along_lines(dense(8 * SLIDING)(x), gate)
+        heard = along_lines(dense(8 * SLIDE_CHANNELS)(x), gate)
         return dense(x.shape[-1])(0.5 * heard)
 
 

@@ -148,7 +148,7 @@ def analyse(
     return tree
 
 
-def advance(analyst: Analyst, weights: Any, key: Array, tree: Tree, action: int) -> Tree:
+def advance_trees(analyst: Analyst, weights: Any, key: Array, tree: Tree, action: int) -> Tree:
     """The trees after a move. Known subtrees are kept; trees without one start afresh."""
     after = analyst.advance_root(tree, jnp.int32(action))
     known = after.size > 0
@@ -199,10 +199,10 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
         has `action`, `visits`, `value`, `prior`, `proven` and `line`, the first tree's expected play from this move on.
     """
     host, policy, values = jax.device_get((tree, analyst.policy(tree), analyst.values(tree)))
-    return look(analyst.game, host, policy, values, np.asarray(analyst.codes(tree)), most)
+    return root_summary(analyst.game, host, policy, values, np.asarray(analyst.codes(tree)), most)
 
 
-def look(
+def root_summary(
     game: Game, host: Tree, policy: np.ndarray, values: np.ndarray, codes: np.ndarray, most: int
 ) -> dict[str, Any]:
     """`report` for trees on the host: `policy` and `values` of the trees, `codes` of their edges, see `TreePolicy`."""

@@ -18,7 +18,7 @@ from agents.players.spec import PlayerSpec
 from envs.game import Game
 
 LONGEST_LINE = 2**12  # characters; the rest of a line counts as the next one
-MOST_LINES = 1000  # of one answer, empty ones included
+MOST_ANSWER_LINES = 1000  # of one answer, empty ones included
 GAMES_FOLDER = "/usr/games"  # Debian installs gnugo here, which is often not on PATH
 
 
@@ -30,7 +30,7 @@ class Program:
     command: tuple[str, ...]
 
 
-def program(spec: PlayerSpec) -> Program:
+def program_of(spec: PlayerSpec) -> Program:
     """The program of a spec; its command line is split as in a shell.
 
     Raises:
@@ -60,7 +60,7 @@ def greeting(game: Game) -> tuple[str, ...]:
     return f"boardsize {record['size']}", f"komi {record['komi']:g}", "clear_board"
 
 
-def report(game: Game, colour: str, action: int) -> tuple[str, ...]:
+def report_commands(game: Game, colour: str, action: int) -> tuple[str, ...]:
     """GTP commands that report a move of the other player. Othello programs make a forced pass themselves: GRhino
     refuses one."""
     name = game.action_name(action)
@@ -79,7 +79,7 @@ class Process:
             )  # fmt: skip
         except OSError as error:
             raise ValueError(f"{self.name} cannot be started: {error.strerror}") from None
-        self._lines: queue.Queue[str] = queue.Queue(MOST_LINES)  # a program that floods waits until it is read
+        self._lines: queue.Queue[str] = queue.Queue(MOST_ANSWER_LINES)  # a program that floods waits until it is read
         self._closed = threading.Event()
         threading.Thread(target=self._read, daemon=True).start()
 
@@ -104,7 +104,7 @@ class Process:
         """The answer to the command sent last; the timeout is for the whole of it."""
         said: list[str] = []
         until = time.monotonic() + self.timeout
-        for _ in range(MOST_LINES):
+        for _ in range(MOST_ANSWER_LINES):
             try:
                 line = self._lines.get(timeout=max(until - time.monotonic(), 0.0))
             except queue.Empty:
@@ -120,7 +120,7 @@ class Process:
             elif said:
                 break
         else:
-            raise ValueError(f"{self.name} answers '{command}' with more than {MOST_LINES} lines")
+            raise ValueError(f"{self.name} answers '{command}' with more than {MOST_ANSWER_LINES} lines")
         answer = re.fullmatch(r"([=?])\d*\s*(.*)", " ".join(said))
         if answer is None or answer[1] == "?":
             raise ValueError(f"{self.name} answers '{command}' with '{' '.join(said)[:80]}'")

@@ -14,7 +14,7 @@ from agents.storage.weights import TrainedNetwork
 from envs.game import Array, Game
 
 BATCH = 32  # lines followed together
-LONGEST = 12  # moves of a line that are followed
+MOST_FOLLOWED = 12  # moves of a line that are followed
 
 Owners: TypeAlias = Callable[[Sequence[Sequence[int]], Any], np.ndarray]
 """(lines, state) -> float32[len(lines), C], expected owner of each cell after each line of actions from `state`: 1 for
@@ -28,10 +28,10 @@ def make_owners(game: Game, trained: TrainedNetwork) -> Owners | None:
     expected = jax.jit(jax.vmap(make_expected(game, trained), in_axes=(None, None, 0)))
 
     def owners(lines: Sequence[Sequence[int]], state: Any) -> np.ndarray:
-        actions = np.full((-(-len(lines) // BATCH) * BATCH, LONGEST), -1, np.int32)
+        actions = np.full((-(-len(lines) // BATCH) * BATCH, MOST_FOLLOWED), -1, np.int32)
         for row, line in zip(actions, lines, strict=False):
-            row[: len(line)] = line[:LONGEST]
-        parts = [expected(trained.weights, state, part) for part in actions.reshape(-1, BATCH, LONGEST)]
+            row[: len(line)] = line[:MOST_FOLLOWED]
+        parts = [expected(trained.weights, state, part) for part in actions.reshape(-1, BATCH, MOST_FOLLOWED)]
         return np.concatenate(parts)[: len(lines)]
 
     return owners

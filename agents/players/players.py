@@ -25,7 +25,7 @@ from agents.players.spec import (
     Act,
     Player,
     PlayerSpec,
-    parse,
+    parse_player,
     register_player,
 )
 from agents.search.greedy import value_greedy
@@ -67,7 +67,7 @@ def make_player(spec: str | PlayerSpec, game: Game, num_simulations: int = 32, p
     Raises:
         ValueError: unknown player, a network of another game, or a player of one game at a time.
     """
-    spec = parse(spec)
+    spec = parse_player(spec)
     if spec.proof_positions is not None:
         return proving_player(make_player(spec.base, game, num_simulations, proofs), game, spec.proof_positions)
     if spec.kind in (PERSON, PROGRAM) or spec.seconds is not None:
@@ -84,21 +84,21 @@ def config_of(spec: str | PlayerSpec) -> Config:
         ValueError: there is no such folder.
         CheckpointError: it holds no network.
     """
-    spec = parse(spec)
+    spec = parse_player(spec)
     if spec.kind != NETWORK or not weights_lib.locate(Path(spec.path)).exists():
         raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
-    return weights_lib.about(weights_lib.find(Path(spec.path)))["config"]
+    return weights_lib.about(weights_lib.find_network(Path(spec.path)))["config"]
 
 
 def game_of(spec: str | PlayerSpec) -> str | None:
     """Name of the game that a network was trained on; None for players of any game. Raises as `config_of`."""
-    spec = parse(spec)
+    spec = parse_player(spec)
     return config_of(spec).env if spec.kind == NETWORK else None
 
 
 def simulations_of(spec: str | PlayerSpec, usual: int) -> int:
     """Simulations of a network: its own number, else `usual`, or 0 if it learned no policy to guide a search."""
-    spec = parse(spec)
+    spec = parse_player(spec)
     if spec.number is not None:
         return spec.number
     return 0 if config_of(spec).recipe == "value_generations" else usual
@@ -136,7 +136,7 @@ def exact_player(game: Game) -> Player:
     """
 
     def act(table, key, states, plies):
-        place = retrograde.find(table, states)
+        place = retrograde.index_in_table(table, states)
         return random_action(key, jnp.where(place[:, None] < 0, jax.vmap(game.mask)(states), table.best[place]))
 
     return Player("exact", act, retrograde.solve(game))

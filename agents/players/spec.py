@@ -40,14 +40,14 @@ class Player:
     weights: Any = None
 
 
-class Kind(NamedTuple):
+class PlayerKind(NamedTuple):
     """An entry of the registry."""
 
     make: Callable[[Game, int | None], Player]
     example: int | None  # the kind is written NAME:NUMBER, as with this number; None for kinds without one
 
 
-REGISTRY: dict[str, Kind] = {}
+REGISTRY: dict[str, PlayerKind] = {}
 
 
 def register_player(
@@ -65,7 +65,7 @@ def register_player(
     """
     if not name.isidentifier() or name in (*REGISTRY, NETWORK, PERSON, PROGRAM, PROOF.rstrip(":")):
         raise ValueError(f"expected a new name for a player, got '{name}'")
-    REGISTRY[name] = Kind(make, example)
+    REGISTRY[name] = PlayerKind(make, example)
     return make
 
 
@@ -106,7 +106,7 @@ class PlayerSpec:
         return text if self.proof_positions is None else f"{PROOF}{self.proof_positions},{text}"
 
 
-def parse(text: str | PlayerSpec) -> PlayerSpec:
+def parse_player(text: str | PlayerSpec) -> PlayerSpec:
     """The player that `text` names. A text that names no kind is the folder of a network, which need not exist.
 
     Raises:
@@ -136,7 +136,7 @@ def _with_proofs(text: str) -> PlayerSpec:
     positions, comma, rest = text.removeprefix(PROOF).partition(",")
     if not comma:
         raise ValueError(f"player '{text}': expected positions and a player, as in prove:100000,uct:100")
-    spec = parse(rest)
+    spec = parse_player(rest)
     if spec.proof_positions is not None or spec.kind in (PERSON, PROGRAM):
         raise ValueError(f"player '{text}': expected a player of ripzero after the positions, got '{rest}'")
     return dataclasses.replace(spec, proof_positions=_whole(text, positions, 1, "prove:100000,uct:100"))

@@ -18,7 +18,7 @@ from agents.players import analysis
 from agents.players.analysis import Analyst
 from agents.players.ownership import Owners, make_owners
 from agents.players.players import Mover, make_player, simulations_of
-from agents.players.spec import NETWORK, PlayerSpec, parse
+from agents.players.spec import NETWORK, PlayerSpec, parse_player
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.tree import Tree
@@ -109,7 +109,7 @@ class TreePlayer:
                 self._tree = _only(self.analyst, self._tree, among)
         else:
             for action in more:
-                self._tree = analysis.advance(self.analyst, self.weights, self._fresh(), self._tree, action)
+                self._tree = analysis.advance_trees(self.analyst, self.weights, self._fresh(), self._tree, action)
         self._start, self._actions, self._among = start, list(actions), among
 
     def think(self, seconds: float | None = None, simulations: int | None = None) -> int:
@@ -215,7 +215,7 @@ def make_mover(
     Raises:
         ValueError: unknown player, or a network of another game.
     """
-    spec = parse(spec)
+    spec = parse_player(spec)
     by_time, seconds = spec.seconds is not None, spec.seconds or seconds
     if spec.proof_positions is not None:
         half = dataclasses.replace(spec.base, seconds=seconds / 2 if by_time else None)

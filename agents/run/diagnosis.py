@@ -19,7 +19,7 @@ from agents.training import learner, proof_targets, replay
 from agents.training.iteration import Run
 from envs.game import Array
 
-FILE = "diagnosis.json"
+DIAGNOSIS_FILE = "diagnosis.json"
 BATCHES = 16  # drawn until one of them shows the fault
 
 
@@ -33,12 +33,12 @@ class NotFiniteError(ValueError):
             what = "the network answered with something that is not finite in self-play"
         details = f"{file} has the details"
         if isinstance(file, OSError):
-            details = f"{FILE} with the details could not be written ({file.strerror})"
+            details = f"{DIAGNOSIS_FILE} with the details could not be written ({file.strerror})"
         causes = advice.document("docs/troubleshooting.md")
         super().__init__(f"{what}; {details}, {causes} the usual causes; {intact}")
 
 
-def write(folder: Path, run: Run, config: Config) -> Path | OSError:
+def write_diagnosis(folder: Path, run: Run, config: Config) -> Path | OSError:
     """Writes diagnosis.json into the folder of a run; returns its path, or the error that prevented it."""
     record = {
         "iteration": int(run.iteration),
@@ -49,11 +49,11 @@ def write(folder: Path, run: Run, config: Config) -> Path | OSError:
     }
     try:
         if processes.is_main_process():
-            (folder / f"{FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
-            (folder / f"{FILE}.new").replace(folder / FILE)
+            (folder / f"{DIAGNOSIS_FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
+            (folder / f"{DIAGNOSIS_FILE}.new").replace(folder / DIAGNOSIS_FILE)
     except OSError as error:
         return error
-    return folder / FILE
+    return folder / DIAGNOSIS_FILE
 
 
 def diagnose(run: Run, config: Config) -> dict[str, Any]:

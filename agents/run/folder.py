@@ -34,7 +34,7 @@ def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
             folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(folder, os.O_RDONLY)
             claim.callback(os.close, lock)
-            if not alone(lock):
+            if not lock_folder(lock):
                 trouble = f"another process trains in {folder}"
             elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
                 trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
@@ -73,7 +73,7 @@ def cannot_rename(folder: Path) -> str:
     return ""
 
 
-def alone(folder: int) -> bool:
+def lock_folder(folder: int) -> bool:
     """Locks an open folder for this process. False if another process holds it; True also where locks do not work."""
     try:
         import fcntl
@@ -86,7 +86,7 @@ def alone(folder: int) -> bool:
     return True
 
 
-UNSAVED = (METRICS, game_log.FILE, TENSORBOARD)  # files of a run before its first save
+UNSAVED = (METRICS, game_log.GAMES_FILE, TENSORBOARD)  # files of a run before its first save
 
 
 def set_aside(folder: Path) -> None:
@@ -103,7 +103,7 @@ def discard(folder: Path) -> None:
     """Removes the files of a run that cannot begin."""
     if not processes.is_main_process():
         return
-    for name in (METRICS, game_log.FILE):
+    for name in (METRICS, game_log.GAMES_FILE):
         (folder / name).unlink(missing_ok=True)
     shutil.rmtree(folder / TENSORBOARD, ignore_errors=True)
     with contextlib.suppress(OSError):  # it holds other files

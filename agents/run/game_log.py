@@ -15,7 +15,7 @@ from agents.storage.jsonl import Lines
 from agents.training.selfplay import Ended
 from envs.game import Game
 
-FILE = "games.jsonl"
+GAMES_FILE = "games.jsonl"
 OPENING_MOVES = 6  # first moves from the start position that define an opening
 
 
@@ -29,7 +29,7 @@ class GameLog:
     def __init__(self, folder: Path, game: Game, iteration: int):
         """Continues after `iteration`."""
         self.names = [game.action_name(action) for action in range(game.num_actions)]
-        self.lines = Lines(folder / FILE, iteration)
+        self.lines = Lines(folder / GAMES_FILE, iteration)
 
     def add(self, iteration: int, ended: Ended) -> None:
         """Writes the games of an iteration, which may still be on the device.
@@ -60,9 +60,9 @@ def distinct_openings(ended: Ended) -> float | None:
     return len(np.unique(openings, axis=0)) / len(openings) if len(openings) else None
 
 
-def read(folder: Path) -> Iterator[dict[str, Any]]:
+def read_games(folder: Path) -> Iterator[dict[str, Any]]:
     """The games of a run, oldest first, without a line that a crash cut off."""
-    path = folder / FILE
+    path = folder / GAMES_FILE
     if not path.exists():
         return
     for number, line in enumerate(jsonl.read(path), 1):

@@ -29,7 +29,7 @@ class Rating:
     taken: int = 0  # matches after which the newest network became the reference
 
 
-Match = Callable[[Run, Rating], tuple[Run, Rating]]
+RatingMatch = Callable[[Run, Rating], tuple[Run, Rating]]
 
 
 class BrokenOff(Exception):
@@ -42,7 +42,7 @@ def check_rating(game: Game, config: MatchOptions) -> None:
         match.check_match(game, config.rating_games, None, "--rating_games")
 
 
-def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Match:
+def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> RatingMatch:
     """`rate(run, rating) -> (run, rating)` plays `rating_games` games between `ema_weights` and `reference_weights`.
 
     The newest weights then become the reference. With `gate` they must reach `gate_share` of the points, or with

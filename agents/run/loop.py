@@ -22,7 +22,7 @@ from agents.network.network import Network
 from agents.run import diagnosis, game_log, memory, preflight
 from agents.run.folder import discard
 from agents.run.game_log import GameLog
-from agents.run.gating import Match, Rating, due, make_rating
+from agents.run.gating import Rating, RatingMatch, due, make_rating
 from agents.run.metrics import Report, Silence
 from agents.run.resume import load_run, snapshot
 from agents.runtime import advice, mesh, processes
@@ -100,21 +100,21 @@ def train_in(
             games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     own = f" --env={game.name}" if ".py" in game.name else ""  # a game of one's own has to be named
-    report.say(f"play against it: {advice.program('play')} --env={game.name} --opponent={folder}")
-    report.say(f"evaluate it:     {advice.program('evaluate')} match {folder} random{own}")
+    report.say(f"play against it: {advice.program_command('play')} --env={game.name} --opponent={folder}")
+    report.say(f"evaluate it:     {advice.program_command('evaluate')} match {folder} random{own}")
     report.say(f"look at it:      python -m agents.run.report {folder}{own}")
     minutes = round(done["minutes"] + 30)
-    report.say(f"train longer:    {advice.program('train')} --resume={folder} --minutes={minutes}{own}")
+    report.say(f"train longer:    {advice.program_command('train')} --resume={folder} --minutes={minutes}{own}")
 
 
 @dataclasses.dataclass(frozen=True)
-class Programs:
+class RunPrograms:
     """The compiled programs of a run."""
 
     start: Callable[[], Run]
     play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with metrics
     learn: Callable[[Run, float], tuple[Run, Any]]  # with metrics
-    rate: Match | None
+    rate: RatingMatch | None
 
 
 PREFLIGHT_THREAD = "preflight"  # name of the thread
@@ -126,7 +126,7 @@ class BackgroundPreflight:
     def __init__(self, config: Config, report: Report):
         self.config, self.report = config, report
         self.wanted = config.preflight
-        self.score: Future[preflight.Score] | None = None
+        self.score: Future[preflight.PreflightScore] | None = None
         if jax.process_count() > 1:  # all processes continue or none
             self.check(wait=True)
 
@@ -143,9 +143,9 @@ class BackgroundPreflight:
             score, self.score = self.score, None
             self.report.say(f"preflight: a solved toy game was learned in {score.result().seconds:.0f} s")
 
-    def _run(self, score: Future[preflight.Score]) -> None:
+    def _run(self, score: Future[preflight.PreflightScore]) -> None:
         try:
-            score.set_result(preflight.demand(self.config))
+            score.set_result(preflight.demand_learning(self.config))
         except BaseException as error:
             score.set_exception(error)
 
@@ -163,7 +163,7 @@ class RunServices:
 
 def build(
     game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, asked: Callable[[], bool]
-) -> Programs:
+) -> RunPrograms:
     """Compiles the programs of a run and checks that they fit into memory; `asked` interrupts rating matches."""
     began = time.monotonic()
     report.phase("compiling")
@@ -182,7 +182,7 @@ def build(
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes a replay row")
     rate = make_rating(game, config, asked) if config.rating_games else None
-    return Programs(jax.jit(start, out_shardings=places), play, learn, rate)
+    return RunPrograms(jax.jit(start, out_shardings=places), play, learn, rate)
 
 
 def demand_memory(
@@ -202,16 +202,18 @@ def demand_memory(
         weights=memory.held((run.learning, run.reference_weights)),
         saved=device.platform == "cpu",
     )
-    memory.demand(need, memory.there(device, local), config, devices.size, length)
+    memory.demand_fit(need, memory.there(device, local), config, devices.size, length)
     machine = memory.host()
     if not need.saved and machine is not None:  # a save goes through the host's memory
         copy = need._replace(play=need.run, learn=need.run)
         place = "of its host's memory for each device, to be saved, which has"
-        memory.demand(copy, machine // local, config, devices.size, length, place)
+        memory.demand_fit(copy, machine // local, config, devices.size, length, place)
     return f", needs {need.most / memory.GIB:.2g} GiB a device"
 
 
-def iterate(programs: Programs, config: Config, run: Run, progress: float, report: Report) -> tuple[Run, Ended, dict]:
+def iterate(
+    programs: RunPrograms, config: Config, run: Run, progress: float, report: Report
+) -> tuple[Run, Ended, dict]:
     """One iteration and its metrics. Both phases are dispatched together; the host waits for the first only to show and
     time the phases separately."""
     report.phase("self-play")
@@ -231,7 +233,9 @@ def iterate(programs: Programs, config: Config, run: Run, progress: float, repor
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
 
 
-def loop(programs: Programs, services: RunServices, config: Config, run: Run, done: dict, rating: Rating, began: float):
+def loop(
+    programs: RunPrograms, services: RunServices, config: Config, run: Run, done: dict, rating: Rating, began: float
+):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
     Raises:
@@ -277,7 +281,7 @@ def loop(programs: Programs, services: RunServices, config: Config, run: Run, do
         counters = {**done, "rating": dataclasses.asdict(rating)}
         if figures.get("broken_rows") or run.learning.skipped >= learner.MOST_SKIPPED:
             saver.wait()
-            raise diagnosis.NotFiniteError(diagnosis.write(saver.folder, run, config), run, saver.intact())
+            raise diagnosis.NotFiniteError(diagnosis.write_diagnosis(saver.folder, run, config), run, saver.intact())
         # A state with skipped updates must not replace the checkpoint from before them.
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(snapshot(run), **counters):
@@ -303,7 +307,9 @@ def keep_network(folder: Path, run: Run, config: Config, done: dict, report: Rep
     if not processes.is_main_process():
         return
     try:
-        path = weights.write(folder / LAST, {"config": config, "iteration": int(run.iteration), **done}, trained)
+        path = weights.write_network(
+            folder / LAST, {"config": config, "iteration": int(run.iteration), **done}, trained
+        )
     except OSError as error:
         report.say(f"warning: the network alone could not be written either: {error.strerror}")
     else:

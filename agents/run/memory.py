@@ -125,7 +125,7 @@ def proposal(need: Need, have: int, config: Config, devices: int, length: Callab
     return None
 
 
-def demand(
+def demand_fit(
     need: Need,
     have: int | None,
     config: Config,

@@ -76,7 +76,7 @@ class Board:
                 writer.close()
 
 
-class Level:
+class BaselineWatch:
     """Reports, once, that a metric was no better than its baseline over `WATCHED` iterations."""
 
     def __init__(self, share: float):
@@ -101,7 +101,7 @@ class Balance:
     Flight of Queen article it did not learn, and nothing reported it."""
 
     def __init__(self):
-        self.learned, self.overfitted = Level(FLAT), Level(OVERFIT)
+        self.learned, self.overfitted = BaselineWatch(FLAT), BaselineWatch(OVERFIT)
 
     def warning(self, figures: dict[str, Any]) -> str | None:
         """A warning for the user, once per problem."""

@@ -30,7 +30,7 @@ from agents.config import (
 )
 from agents.run.resume import sizes
 from agents.runtime import mesh, processes
-from agents.runtime.cli import demand_values, fail, parse
+from agents.runtime.cli import demand_values, fail, parse_command
 from agents.storage import checkpoint
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ def _grouped(config: Config, resume: str) -> Training:
 
 def parse_options(arguments: Sequence[str], base: Config, resume: str = "") -> Config:
     """The config of a command line whose defaults are those of `base`. Options are flat, and --help groups them."""
-    given = parse(tyro.conf.OmitArgPrefixes[Training], arguments, _grouped(base, resume))
+    given = parse_command(tyro.conf.OmitArgPrefixes[Training], arguments, _grouped(base, resume))
     records = (given.run, given.selfplay, given.search, given.network, given.learner, given.matches)
     return Config(**{name: value for record in records for name, value in dataclasses.asdict(record).items()})
 
@@ -123,7 +123,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     if chosen.resume:
         path = Path(
             processes.broadcast_str(
-                str(checkpoint.find(Path(chosen.resume), "resume")) if processes.is_main_process() else ""
+                str(checkpoint.find_checkpoint(Path(chosen.resume), "resume")) if processes.is_main_process() else ""
             )
         )
         base = checkpoint.about(path)["config"]

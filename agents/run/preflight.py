@@ -29,14 +29,14 @@ ITERATIONS = 40
 DEMANDED = 0.8  # of values and of moves; wrong signs leave less than half of one, see tests/integration/test_safety.py
 
 
-BATCH = 64
+TOY_BATCH = 64
 
 
 class PreflightError(ValueError):
     """The toy game was not learned; the message is for the user."""
 
 
-class Score(NamedTuple):
+class PreflightScore(NamedTuple):
     values: float  # share of positions whose learned value has the right sign
     moves: float  # share of won positions in which the search plays a winning move
     seconds: float
@@ -58,16 +58,16 @@ def toy_config(config: Config) -> Config:
         blocks=min(config.blocks, 1),
         replay_capacity=2048,
         replay_ratio=4.0,
-        batch_size=BATCH,
-        warmup_positions=min(config.warmup_positions, 20 * BATCH),
-        ema_positions=min(config.ema_positions, 20 * BATCH),
+        batch_size=TOY_BATCH,
+        warmup_positions=min(config.warmup_positions, 20 * TOY_BATCH),
+        ema_positions=min(config.ema_positions, 20 * TOY_BATCH),
         rating_games=0,
         gate=False,
         early_urge=0.0,  # the toy game has no `urge`
     )
 
 
-def rehearse(config: Config) -> Score:
+def rehearse(config: Config) -> PreflightScore:
     """Learns the toy game with the components of `config`, and scores every position."""
     began = time.monotonic()
     config = toy_config(config)
@@ -78,15 +78,15 @@ def rehearse(config: Config) -> Score:
     run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, alone)()
     for i in range(ITERATIONS):
         run, _ = iterate(run, i / ITERATIONS)
-    values, moves = look(game, net, config, run.learning.ema_weights)
+    values, moves = ask_all_sums(game, net, config, run.learning.ema_weights)
     remaining = TARGET - np.arange(TARGET)
     won = remaining % (LARGEST + 1) != 0
     right_values = np.sign(values) == np.where(won, 1, -1)
     right_moves = (moves + 1 == remaining % (LARGEST + 1))[won]
-    return Score(float(right_values.mean()), float(right_moves.mean()), time.monotonic() - began)
+    return PreflightScore(float(right_values.mean()), float(right_moves.mean()), time.monotonic() - began)
 
 
-def look(game: envs.Game, net: Any, config: Config, weights: Any) -> tuple[np.ndarray, np.ndarray]:
+def ask_all_sums(game: envs.Game, net: Any, config: Config, weights: Any) -> tuple[np.ndarray, np.ndarray]:
     """For every sum from 0 to TARGET - 1: the network's value for the mover, and the move of the search."""
     states = jax.tree.map(lambda x: jnp.broadcast_to(x, (TARGET, *x.shape)), game.init())
     states = states._replace(total=jnp.arange(TARGET, dtype=states.total.dtype))
@@ -95,7 +95,7 @@ def look(game: envs.Game, net: Any, config: Config, weights: Any) -> tuple[np.nd
     return np.asarray(found.raw_value), np.asarray(found.action)
 
 
-def demand(config: Config) -> Score:
+def demand_learning(config: Config) -> PreflightScore:
     """Runs the preflight.
 
     Raises:

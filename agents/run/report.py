@@ -27,10 +27,10 @@ from agents.storage import jsonl
 from agents.storage import weights as models
 from envs.game import seats
 
-FILE = "report.html"
+REPORT_FILE = "report.html"
 COUNTERS = ("iteration", "minutes", "total_games", "total_plies")  # in every line
 SAMPLES, PICTURES = 3, 6  # sampled games, and positions of each
-COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
+LINE_COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 
 Rows = list[dict[str, Any]]
 
@@ -164,9 +164,11 @@ def draw_panel(panel: Panel, rows: Rows) -> str | None:
     x = [row["iteration"] for row in rows]
     values = lambda name: [float("nan") if row.get(name) is None else row[name] for row in rows]
     if panel.stacked:
-        axes.stackplot(x, *(values(name) for name, _ in known), labels=[label for _, label in known], colors=COLOURS)
+        axes.stackplot(
+            x, *(values(name) for name, _ in known), labels=[label for _, label in known], colors=LINE_COLOURS
+        )
     else:
-        for (name, label), colour in zip(known, COLOURS, strict=False):
+        for (name, label), colour in zip(known, LINE_COLOURS, strict=False):
             style = "--" if name in ("target_entropy", "value_baseline") else "-"
             axes.plot(x, values(name), style, label=label, color=colour, marker="." if len(rows) < 40 else None)
     if panel.share:
@@ -196,13 +198,13 @@ def draw_calibration(rows: Rows) -> str | None:
     axes.plot([-1, 1], [-1, 1], "--", color="grey", linewidth=1)
     most = max(c for *_, c in points)
     axes.scatter(
-        [x for x, *_ in points], [y for _, y, _ in points], [8 + 90 * c / most for *_, c in points], COLOURS[0]
+        [x for x, *_ in points], [y for _, y, _ in points], [8 + 90 * c / most for *_, c in points], LINE_COLOURS[0]
     )
     axes.set(xlabel="value that the network gave", ylabel="mean result", xlim=(-1.05, 1.05), ylim=(-1.05, 1.05))
     return as_svg(figure)
 
 
-def draw_ladder(folder: Path) -> str | None:
+def ladder_panel(folder: Path) -> str | None:
     """Ratings of the networks and the baselines, if `evaluate.py ladder` has measured them."""
     path = folder / LADDER
     if not path.is_file():
@@ -231,7 +233,7 @@ def draw_race(trained: models.TrainedNetwork) -> str | None:
     figure, axes = new_figure(wide=True)
     lost = (target - totals) % (largest + 1) == 0  # the opponent answers every addition so that both add largest + 1
     axes.step(totals, np.where(lost, -1, 1), where="mid", color="grey", linewidth=1, label="exact")
-    axes.plot(totals, np.asarray(value), ".-", color=COLOURS[0], label="network")
+    axes.plot(totals, np.asarray(value), ".-", color=LINE_COLOURS[0], label="network")
     axes.set(xlabel="total", ylabel="value for who is to move", ylim=(-1.1, 1.1))
     axes.legend(frameon=False, fontsize=8)
     return as_svg(figure)
@@ -243,13 +245,13 @@ def pictures(game: envs.Game, line: dict[str, Any]) -> list[tuple[str, str]]:
     first, last = line["opening"], len(states) - 1
     plies = sorted({first + round((last - first) * i / (PICTURES - 1)) for i in range(PICTURES)})
     caption = lambda t: f"after {t} move{'s' if t != 1 else ''}" + (f": {line['moves'][t - 1]}" if t else "")
-    return [(caption(t), alone(game.svg(states[t]))) for t in plies]
+    return [(caption(t), with_unique_ids(game.svg(states[t]))) for t in plies]
 
 
 _serial = itertools.count()
 
 
-def alone(svg: str) -> str:
+def with_unique_ids(svg: str) -> str:
     """The picture with unique identifiers, so that many fit on one page."""
     mark = f"p{next(_serial)}"
     for name in set(re.findall(r'\bid="([^"]+)"', svg)):
@@ -259,7 +261,7 @@ def alone(svg: str) -> str:
 
 def samples(game: envs.Game, folder: Path) -> str:
     """Games of self-play from the start, the middle and the end of the run."""
-    games = [line for line in game_log.read(folder) if len(line["moves"]) >= 2 * line["opening"]]
+    games = [line for line in game_log.read_games(folder) if len(line["moves"]) >= 2 * line["opening"]]
     if not games:
         return ""
     chosen = [games[round((len(games) - 1) * i / max(SAMPLES - 1, 1))] for i in range(min(SAMPLES, len(games)))]
@@ -316,7 +318,7 @@ figcaption, .moves { color: var(--soft); font-size: .8rem; }
 """
 
 
-def page(folder: Path) -> str:
+def report_page(folder: Path) -> str:
     """The whole page.
 
     Raises:
@@ -328,7 +330,7 @@ def page(folder: Path) -> str:
     cards = [(panel.title, panel.what, draw_panel(panel, rows), "") for panel in PANELS]
     calibrated = "Results of positions by the value that the network gave them: right on the line, large dots are many."
     cards.append(("Calibration", calibrated, draw_calibration(rows), ""))
-    cards.append(("Ladder", "Ratings of the networks and of the baselines.", draw_ladder(folder), " wide"))
+    cards.append(("Ladder", "Ratings of the networks and of the baselines.", ladder_panel(folder), " wide"))
     cards.append(("Value of every total", "Beside the exact one.", draw_race(trained), " wide"))
     shown = "".join(
         f"<section class='card{kind}'><h3>{title}</h3><p>{what}</p>{svg}</section>"
@@ -345,7 +347,7 @@ def page(folder: Path) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Command:
+class ReportCommand:
     """Writes one page about a run: curves, calibration, games."""
 
     run: tyro.conf.Positional[Path]
@@ -358,11 +360,11 @@ class Command:
 
 def main(show: Callable[[str], None] = print) -> None:
     with cli.errors():
-        command = cli.parse(Command, sys.argv[1:])
+        command = cli.parse_command(ReportCommand, sys.argv[1:])
         if command.env is not None:
             envs.make(command.env)
-        folder, target = command.run, command.page or command.run / FILE
-        text = page(folder)
+        folder, target = command.run, command.page or command.run / REPORT_FILE
+        text = report_page(folder)
         fresh = target.with_name(target.name + ".new")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(target)

@@ -33,7 +33,7 @@ SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", 
 
 def sizes(path: Path) -> dict[str, Any]:
     """The options of `SIZES` of the network of a run or model."""
-    config = models.about(models.find(path))["config"]
+    config = models.about(models.find_network(path))["config"]
     return {name: getattr(config, name) for name in SIZES}
 
 
@@ -44,7 +44,7 @@ def begin_with(net: Network, config: Config) -> Network:
     Raises:
         CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
     """
-    path = models.find(Path(config.init_from))
+    path = models.find_network(Path(config.init_from))
     its = models.about(path)["config"]
     if its.env.split(":")[0] != config.env.split(":")[0]:
         raise CheckpointError(f"--init_from: {path} is a network for {its.env}, not for {config.env}")
@@ -52,7 +52,7 @@ def begin_with(net: Network, config: Config) -> Network:
     # In other networks new blocks change the outputs.
     grows &= config.blocks == its.blocks or config.network in ("resnet", "equivariant")
     small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
-    weights, known = models.load(path, its), models.shapes_of(its.env, its)
+    weights, known = models.load_arrays(path, its), models.shapes_of(its.env, its)
     if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, models.shapes_of(its.env, small)) or not grows:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
         raise CheckpointError(f"--init_from: {path} is a network of {', '.join(other)}")
@@ -71,7 +71,7 @@ def _board(env: str) -> tuple[int, int]:
     return rows, columns
 
 
-def save(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
+def save_run(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
     """Saves network and run under `folder` and waits until they are written; returns the path of the network."""
     checkpoint.Saver(folder, config, lambda text: None).finish(snapshot(run), **counters)
     return folder / "networks" / str(int(run.iteration))

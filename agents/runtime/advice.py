@@ -7,7 +7,7 @@ from pathlib import Path
 CHECKOUT = (Path(__file__).parents[2] / "pyproject.toml").is_file()
 
 
-def program(name: str) -> str:
+def program_command(name: str) -> str:
     """The command that starts `train`, `evaluate` or `play`."""
     return f"python {name}.py" if CHECKOUT else f"ripzero-{name}"
 

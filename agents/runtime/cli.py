@@ -95,7 +95,9 @@ def demand_values(arguments: Sequence[str]) -> None:
             raise ValueError(f"expected a value after {argument.strip() or before or 'the command'}, got nothing")
 
 
-def parse(kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None) -> Any:
+def parse_command(
+    kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None
+) -> Any:
     """`tyro.cli` with option names as in the code and one-line errors. --help shows the first sentence on each option,
     --help-all the whole text."""
     demand_values(arguments)

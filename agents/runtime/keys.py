@@ -44,7 +44,7 @@ def each(key: Array, count: int) -> Array:
     return jax.random.split(key, count) if key.ndim == 0 else key
 
 
-def draw(sample: Callable[..., Array], key: Array, shape: tuple[int, ...], *arguments: Array) -> Array:
+def draw_lanes(sample: Callable[..., Array], key: Array, shape: tuple[int, ...], *arguments: Array) -> Array:
     """`sample(key, shape, *arguments)`, lane by lane if each lane has a key. Shape and arguments lead with [B]."""
     if key.ndim == 0:
         return sample(key, shape, *arguments)

@@ -74,11 +74,11 @@ def numbers(x: Array) -> Array:
     return jax.lax.axis_index(GAMES) * len(x) + jnp.arange(len(x))
 
 
-def total(x: Array) -> Array:
+def sum_over_devices(x: Array) -> Array:
     """Sum of an array over all devices; inside a mapped function."""
     return jax.lax.psum(x.sum(), GAMES)
 
 
-def mean(tree: Any) -> Any:
+def mean_over_devices(tree: Any) -> Any:
     """Mean over the devices, leaf by leaf; inside a mapped function."""
     return jax.lax.pmean(tree, GAMES)

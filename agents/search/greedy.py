@@ -32,7 +32,7 @@ def value_greedy(game: Game, net: Network) -> Callable[[Any, Array, Any], Array]
             return jnp.where(action < 0, -2.0, jnp.take_along_axis(values, mover[:, None], axis=-1)[:, 0])
 
         found = jax.lax.map(worth, slots.T).T
-        found += LOT * keys.draw(jax.random.uniform, key, found.shape)
+        found += LOT * keys.draw_lanes(jax.random.uniform, key, found.shape)
         return jnp.maximum(jnp.take_along_axis(slots, found.argmax(-1)[:, None], axis=-1)[:, 0], 0)
 
     return act

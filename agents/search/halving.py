@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.search.selection import best, gumbel_score, legal
+from agents.search.selection import best_edge, gumbel_score, legal
 from agents.search.tree import Edges
 from envs.game import Array
 
@@ -77,7 +77,7 @@ def in_turn(edges: Edges, values: Array, noise: Array, before: Array, table: Arr
     visits = edges.visits - before
     considered = jnp.minimum(table.shape[0] - 1, legal(edges).sum(-1))
     due = _due(edges, visits, table[considered, visits.sum(-1)][:, None])
-    return best(gumbel_score(edges, values, noise), due)
+    return best_edge(gumbel_score(edges, values, noise), due)
 
 
 def contenders(edges: Edges, values: Array, noise: Array, before: Array, visits: int, width: int) -> Array:

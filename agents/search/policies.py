@@ -167,7 +167,7 @@ def make_tree_policy(
     ) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Draws for all codes, so that trees over slots see the same noise."""
-            return at_edges(keys.draw(sample, key, (len(tree.size), game.num_actions)))
+            return at_edges(keys.draw_lanes(sample, key, (len(tree.size), game.num_actions)))
 
         def at_edges(values):
             return values if num_slots is None else at_slots(values, tree_policy.codes(tree)[:, ROOT])
@@ -339,7 +339,7 @@ def _gumbel(
     found, legal = values(edges), selection.legal(edges)
     visits = jnp.where(legal, edges.visits - start.visits, -1)
     finalists = legal & (visits == visits.max(-1, keepdims=True))
-    action = selection.best(selection.gumbel_score(edges, found, noise), finalists)
+    action = selection.best_edge(selection.gumbel_score(edges, found, noise), finalists)
     return selection.prefer_proven(root_edges(tree), action), _improved(tree, config), tree
 
 
@@ -403,7 +403,7 @@ def _puct(
     edges, policy = selection.final_candidates(root_edges(tree)), visit_shares(tree)
     early = explore & (plies < config.temperature_plies)
     logits = jnp.where(selection.legal(edges), jnp.log(jnp.maximum(policy, 1e-12)), ILLEGAL)
-    drawn = keys.draw(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
+    drawn = keys.draw_lanes(lambda key, _, logits: jax.random.categorical(key, logits), action_key, plies.shape, logits)
     action = selection.prefer_proven(root_edges(tree), logits.argmax(-1).astype(jnp.int32))
     return jnp.where(early, drawn, action).astype(jnp.int32), policy, tree
 

@@ -15,7 +15,7 @@ def legal(edges: Edges) -> Array:
     return edges.logits > ILLEGAL / 2
 
 
-def best(score: Array, allowed: Array) -> Array:
+def best_edge(score: Array, allowed: Array) -> Array:
     """The allowed edge with the highest score, int32[M]; edge 0 if none is allowed."""
     return jnp.where(allowed, score, -jnp.inf).argmax(-1).astype(jnp.int32)
 
@@ -55,7 +55,7 @@ def prefer_proven(edges: Edges, chosen: Array) -> Array:
     if edges.lower_bound is None or edges.upper_bound is None:
         return chosen
     least, most = edges.lower_bound.max(-1), edges.upper_bound.max(-1)
-    proven = best(edges.visits, legal(edges) & (edges.lower_bound == least[:, None]))
+    proven = best_edge(edges.visits, legal(edges) & (edges.lower_bound == least[:, None]))
     worth = jnp.take_along_axis(
         jnp.clip(edges.edge_values, edges.lower_bound, edges.upper_bound), chosen[:, None], axis=-1
     )[:, 0]
@@ -142,7 +142,7 @@ def puct(
         q = (jnp.where(visited, edges.edge_values, jnp.maximum(value - first_play * jnp.sqrt(seen), -1.0)) + 1) / 2
     total = edges.total[:, None]
     factor = c_puct + jnp.log((total + c_base + 1) / c_base)
-    return best(q + jnp.sqrt(total) * factor * prior / (edges.visits + 1) + urge, legal(edges))
+    return best_edge(q + jnp.sqrt(total) * factor * prior / (edges.visits + 1) + urge, legal(edges))
 
 
 def divergence(policy: Array, logits: Array) -> Array:
@@ -158,4 +158,4 @@ def ucb1(edges: Edges, exploration: float) -> Array:
     """
     bonus = jnp.sqrt(2 * jnp.log(edges.total[:, None]) / jnp.maximum(edges.visits, 1))
     score = jnp.where(edges.visits > 0, edges.edge_values + 2 * exploration * bonus, 1e3 + edges.logits)
-    return best(score, legal(edges))
+    return best_edge(score, legal(edges))

@@ -386,12 +386,12 @@ def _count_at_roots(tree: Tree, path: Path, values: Array) -> Tree:
     return tree._replace(visits=at_roots(tree.visits, visits), values=at_roots(tree.values, mean))
 
 
-Body = Callable[[Tree, Array, Array], Tree]
+PathUpdate = Callable[[Tree, Array, Array], Tree]
 """(trees, numbers of paths int32[P], nodes int32[P]) -> the trees with these nodes updated. Numbers out of bounds are
 skipped."""
 
 
-def _packed(path: Path, per_path: Array, width: int, body: Body, tree: Tree) -> Tree:
+def _packed(path: Path, per_path: Array, width: int, body: PathUpdate, tree: Tree) -> Tree:
     """Runs `body` over the last `per_path` nodes of every path. All these nodes form one queue, and each round takes
     `width` of them, so short paths do not wait for long paths."""
     paths, upto = len(path.lanes), jnp.cumsum(per_path)
@@ -406,7 +406,7 @@ def _packed(path: Path, per_path: Array, width: int, body: Body, tree: Tree) -> 
     return jax.lax.while_loop(lambda carry: carry[0] * width < upto[-1], turn, (jnp.int32(0), tree))[1]
 
 
-def _in_step(path: Path, per_path: Array, width: int, body: Body, tree: Tree) -> Tree:
+def _in_step(path: Path, per_path: Array, width: int, body: PathUpdate, tree: Tree) -> Tree:
     """The same as `_packed`, but each round takes one node per path, so the paths stay in order; ignores `width`."""
     del width
     numbers = jnp.arange(len(path.lanes))

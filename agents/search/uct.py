@@ -62,7 +62,9 @@ def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0
     def evaluate(weights, key, states):
         play_key, lot_key = keys.split(key)
         mask = jax.vmap(game.mask)(states)
-        return jnp.where(mask, keys.draw(jax.random.uniform, lot_key, mask.shape), ILLEGAL), play_out(play_key, states)
+        return jnp.where(mask, keys.draw_lanes(jax.random.uniform, lot_key, mask.shape), ILLEGAL), play_out(
+            play_key, states
+        )
 
     select = functools.partial(selection.ucb1, exploration=exploration)
     num_slots = tree_slots(game)
@@ -74,7 +76,7 @@ def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0
         tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
         edges = root_edges(tree)
         share = edges.visits / jnp.maximum(edges.visits.sum(-1, keepdims=True), 1)
-        return selection.best(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
+        return selection.best_edge(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
 
     def root(weights, key, states):
         return make_leaf(game, states, *evaluate(weights, key, states))

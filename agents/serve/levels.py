@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import envs
-from agents.players.spec import NETWORK, parse
+from agents.players.spec import NETWORK, parse_player
 from agents.storage import weights as models
 from envs.game import Game, first_player, seats, titles
 
@@ -52,9 +52,9 @@ def offered(spec: str) -> bool:
     return all(value == usual.get(key) or value in choices.get(key, ()) for key, value in options(spec).items())
 
 
-def description(game: Game, opponents: list[str]) -> dict[str, Any]:
+def dialog_entry(game: Game, opponents: list[str]) -> dict[str, Any]:
     """A game as the dialog of a new game shows it, JSON-ready; `opponents` are all its players."""
-    network = next((name for name in opponents if parse(name).kind == NETWORK), None)
+    network = next((name for name in opponents if parse_player(name).kind == NETWORK), None)
     kind = game.name.partition(":")[0]
     given = options(game.name) if kind in envs.list() else {}
     return {

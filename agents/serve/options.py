@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from agents import config
 from agents.config import LONGEST_TIME, Range
-from agents.players.spec import parse
+from agents.players.spec import parse_player
 from agents.storage import weights as models
 from envs.game import Game
 
@@ -17,7 +17,7 @@ MOST_SIMULATIONS = 4096  # on the page
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(config.Options):
+class PlayOptions(config.Options):
     """Play a game: on a web page, in the terminal, or with another program through GTP."""
 
     env: str = "foq"
@@ -59,7 +59,7 @@ class Options(config.Options):
             raise ValueError(
                 f"--num_simulations: expected at most {MOST_SIMULATIONS} on the page, got {self.num_simulations}"
             )
-        if self.ui == "web" and self.opponent and (parse(self.opponent).number or 0) > MOST_SIMULATIONS:
+        if self.ui == "web" and self.opponent and (parse_player(self.opponent).number or 0) > MOST_SIMULATIONS:
             raise ValueError(f"--opponent={self.opponent}: expected at most {MOST_SIMULATIONS} simulations on the page")
         if self.trees > 1 and self.ui == "web":
             raise ValueError("--trees is for --ui=text and --ui=gtp: the page searches many positions at once instead")
@@ -67,7 +67,7 @@ class Options(config.Options):
             raise ValueError("expected an address after --host, got nothing, which would mean every address")
 
 
-def opponent(options: Options, game: Game) -> str:
+def opponent(options: PlayOptions, game: Game) -> str:
     """Spec of the requested opponent, by default a shipped network or `UNTRAINED`."""
     return options.opponent or models.shipped(game) or UNTRAINED
 

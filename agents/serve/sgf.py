@@ -35,7 +35,7 @@ class Kifu:
     resigned: int | None = None  # player who resigned after `moves`
 
 
-def read(data: bytes) -> Kifu:
+def read_sgf(data: bytes) -> Kifu:
     """The first game of a file.
 
     Raises:
@@ -83,7 +83,7 @@ def set_up(game: Game, stones: tuple[frozenset[int], frozenset[int]], first: int
     return game.from_record(kept | {"board": board, "to_move": 1 - 2 * first})
 
 
-def begin(game: Game, data: bytes) -> Saved:
+def start_from_sgf(game: Game, data: bytes) -> Saved:
     """The game of a file. Two passes end the game, so a resignation after them is ignored.
 
     Raises:
@@ -91,7 +91,7 @@ def begin(game: Game, data: bytes) -> Saved:
     """
     if not game.name.startswith("go:"):
         raise ValueError("SGF is for games of Go; save with another name than .sgf")
-    kifu, own = read(data), game.to_record(game.init())
+    kifu, own = read_sgf(data), game.to_record(game.init())
     komi = own["komi"] if kifu.komi is None else kifu.komi
     if (kifu.size, komi) != (own["size"], own["komi"]):
         raise ValueError(f"this game is one of --env=go:size={kifu.size},komi={komi:g}, not of {game.name}")
@@ -102,7 +102,7 @@ def begin(game: Game, data: bytes) -> Saved:
     return Saved(set_up(game, kifu.stones, kifu.first), names, None if names[-2:] == ["pass"] * 2 else kifu.resigned)
 
 
-def write(game: Game, start: Any, moves: list[tuple[int, int]], result: str | None = None) -> str:
+def write_sgf(game: Game, start: Any, moves: list[tuple[int, int]], result: str | None = None) -> str:
     """A game as the text of a file. `moves` are those of `Kifu`, and `result` is like `B+3.5`, if there is one.
 
     Raises:
@@ -142,7 +142,7 @@ def of_game(game: Game, states: list[Any], actions: list[int], resigned: int | N
         result = f"{COLOURS[1 - resigned].upper()}+R"
     elif game.name.startswith("go:") and not np.asarray(game.mask(states[-1])).any():
         result = score(states[-1], game.to_record(states[-1])["komi"])
-    return write(game, states[0], moves, result)
+    return write_sgf(game, states[0], moves, result)
 
 
 def score(state: Any, komi: float) -> str:

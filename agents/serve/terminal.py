@@ -19,11 +19,11 @@ from rich.text import Text
 import envs
 from agents.players.human import coloured
 from agents.players.players import Mover
-from agents.players.spec import NETWORK, PERSON, UCT, PlayerSpec, parse
+from agents.players.spec import NETWORK, PERSON, UCT, PlayerSpec, parse_player
 from agents.players.stateful import TreePlayer, make_mover, words
 from agents.runtime import advice, cli, keyboard
 from agents.serve import options as settings
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.storage import weights
 from envs import saved
 from envs.game import Game, first_player, seats, titles
@@ -33,9 +33,9 @@ from envs.legends import legend
 class TerminalGame:
     """A series of games at a terminal."""
 
-    def __init__(self, options: Options, game: Game, console: Console):
+    def __init__(self, options: PlayOptions, game: Game, console: Console):
         self.options, self.game, self.console = options, game, console
-        self.spec = parse(settings.opponent(options, game))
+        self.spec = parse_player(settings.opponent(options, game))
         self.name = self.spec.short_name
         if not 0 <= options.seat <= game.num_players:
             raise ValueError(f"--seat: expected 1 to {game.num_players}, or 0 to look on, got {options.seat}")
@@ -160,7 +160,7 @@ def hint(session: TerminalGame, arguments: list[str]) -> None:
     session.say(f"{best['action']} ({session.worth(best)}), expects {' '.join(best['line'])}")
 
 
-def evaluate(session: TerminalGame, arguments: list[str]) -> None:
+def show_evaluation(session: TerminalGame, arguments: list[str]) -> None:
     """the value of the position for the player to move, and the best moves"""
     said = session.thought()
     assert session.tree_player is not None
@@ -178,7 +178,7 @@ def evaluate(session: TerminalGame, arguments: list[str]) -> None:
     session.console.print(table)
 
 
-def undo(session: TerminalGame, arguments: list[str]) -> None:
+def take_back(session: TerminalGame, arguments: list[str]) -> None:
     """takes back moves to your last one, or a resignation"""
     if session.resigned is not None:
         session.resigned = None
@@ -224,7 +224,7 @@ def new(session: TerminalGame, arguments: list[str]) -> None:
     session.show()
 
 
-def save(session: TerminalGame, arguments: list[str]) -> None:
+def save_game(session: TerminalGame, arguments: list[str]) -> None:
     """FILE: saves the game; for Go, a name that ends in .sgf selects SGF"""
     path = _file(arguments)
     if path.suffix == ".sgf":
@@ -235,11 +235,11 @@ def save(session: TerminalGame, arguments: list[str]) -> None:
     session.say(f"saved {len(session.actions)} moves in {path}")
 
 
-def load(session: TerminalGame, arguments: list[str]) -> None:
+def load_game(session: TerminalGame, arguments: list[str]) -> None:
     """FILE: continues a saved game, or starts from a saved position"""
     path = _file(arguments)
     if path.suffix == ".sgf":
-        session.begin(*_sgf().begin(session.game, path.read_bytes()))
+        session.begin(*_sgf().start_from_sgf(session.game, path.read_bytes()))
     else:
         session.begin(*saved.read(session.game, path.read_text(encoding="utf-8")))
     session.show()
@@ -259,7 +259,7 @@ def _sgf() -> Any:
     return sgf
 
 
-def explain(session: TerminalGame, arguments: list[str]) -> None:
+def explain_commands(session: TerminalGame, arguments: list[str]) -> None:
     """this list"""
     named = saved.legal_names(session.game, session.legal)
     session.say("the game is over" if session.over else f"a move by its name, {named}")
@@ -270,20 +270,20 @@ def explain(session: TerminalGame, arguments: list[str]) -> None:
 
 COMMANDS: dict[str, Command] = {
     "hint": hint,
-    "eval": evaluate,
-    "undo": undo,
+    "eval": show_evaluation,
+    "undo": take_back,
     "resign": resign,
     "moves": moves,
     "board": board,
     "rules": rules,
-    "save": save,
-    "load": load,
+    "save": save_game,
+    "load": load_game,
     "new": new,
-    "help": explain,
+    "help": explain_commands,
 }
 
 
-def answer(session: TerminalGame, line: str) -> None:
+def answer_line(session: TerminalGame, line: str) -> None:
     """Carries out one line of input: a command or a move. Invalid input is explained and changes nothing."""
     try:
         word, *rest = shlex.split(line) or [""]
@@ -330,10 +330,10 @@ def run(session: TerminalGame) -> None:
         line = ask("new, undo, save FILE or quit> " if session.over else "your move> ")
         if line is None or line.strip() == "quit":
             return
-        answer(session, line)
+        answer_line(session, line)
 
 
-def serve(options: Options) -> None:
+def serve(options: PlayOptions) -> None:
     """Plays in this terminal, see `COMMANDS`."""
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # a pipe may carry bytes that are not text

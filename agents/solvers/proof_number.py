@@ -92,7 +92,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
         raise ValueError(f"proofs are for games of two players; {game.name} has {game.num_players}")
     if max_positions < 2 * LANES:
         raise ValueError(f"proofs need room for at least {2 * LANES} positions, got {max_positions}")
-    look = functools.partial(_look, game, evaluate)
+    look = functools.partial(_evaluate_leaves, game, evaluate)
 
     def begin(question, weights, state):
         """Makes nodes of the position's undecided moves, so that each can be searched by itself."""
@@ -164,7 +164,7 @@ class Found(NamedTuple):
     drawn: Array  # bool[B], some move ends the game in a draw
 
 
-def _look(game: Game, evaluate: Evaluate | None, question: Question, weights: Any, states: Any) -> Found:
+def _evaluate_leaves(game: Game, evaluate: Evaluate | None, question: Question, weights: Any, states: Any) -> Found:
     actions = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
     mover = jax.vmap(game.player)(states)
     follow = lambda s, actions: jax.vmap(lambda a: game.move(s, jnp.maximum(a, 0)))(actions)
@@ -335,14 +335,14 @@ def make_claim_prover(game: Game, max_positions: int) -> Callable[[Any, Array], 
 
     def ask(state: Any, least: Array) -> Graph:
         question = Question(game.player(state).astype(jnp.int32), least)
-        more = lambda graph: ~decided(graph.numbers)[0] & (graph.size < max_positions - LANES)
+        more = lambda graph: ~is_decided(graph.numbers)[0] & (graph.size < max_positions - LANES)
         deeper = lambda graph: prover.search(graph, question, None, jnp.int32(0))
         return jax.lax.while_loop(more, deeper, prover.begin(question, None, state))
 
     return ask
 
 
-def decided(numbers: Numbers) -> Array:
+def is_decided(numbers: Numbers) -> Array:
     """Whether the nodes are proved or refuted, bool of the numbers' shape."""
     return (numbers.prove == 0) | (numbers.refute == 0)
 
@@ -412,7 +412,7 @@ def make_solver(game: Game, max_positions: int = 1 << 20, evaluate: Evaluate | N
         seat = int(game.player(state))
         if bool(game.over(state)):
             return Verdict(float(game.rewards(state)[seat]), {}, 1, 0.0, None)
-        search = Search(game, prover, weights, state, max_positions, seconds, tell, asked)
+        search = ProofSearch(game, prover, weights, state, max_positions, seconds, tell, asked)
         wins, won = search.ask(1.0, all_moves)
         less = 0.0 if search.drawn else -1.0
         value, moves = _value(wins, less), {action: _value(answer, less) for action, answer in won.items()}
@@ -432,7 +432,7 @@ def _value(answer: bool | None, no: float, yes: float = 1.0) -> float | None:
     return None if answer is None else yes if answer else no
 
 
-class Search:
+class ProofSearch:
     """Answers questions about one position in turn, within one time limit."""
 
     def __init__(

@@ -60,7 +60,7 @@ def solve(game: Game) -> Table:
     wide = codes[:, 0].astype(np.uint64) << np.uint64(32) | codes[:, 1]
     if len(np.unique(wide)) < len(wide):
         raise ValueError(f"exact: two positions of {game.name} have the same code")
-    values, worth = evaluate(facts)
+    values, worth = evaluate_table(facts)
     best = np.zeros((len(values), game.num_actions), bool)
     where, slot = np.nonzero((facts.slots >= 0) & (worth == values[:, None]) & ~facts.over[:, None])
     best[where, facts.slots[where, slot]] = True
@@ -120,7 +120,7 @@ def _keys(states: Any) -> list[bytes]:
     return [row.tobytes() for row in np.concatenate(leaves, axis=1)]
 
 
-def evaluate(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
+def evaluate_table(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
     """Values for the mover of every position, float32[M], and of every move, [M, K]. Sweeps until every position is
     known. This terminates because games do."""
     values = np.where(facts.over, facts.result, np.nan).astype(np.float32)
@@ -133,7 +133,7 @@ def evaluate(facts: Facts) -> tuple[np.ndarray, np.ndarray]:
     return values, worth
 
 
-def find(table: Table, states: Any) -> Array:
+def index_in_table(table: Table, states: Any) -> Array:
     """Indices of positions [B] in the table by binary search, int32[B]; -1 for an unreachable position."""
     wanted = code_of(states)
     low = jnp.zeros(len(wanted), jnp.int32)

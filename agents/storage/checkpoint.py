@@ -42,7 +42,7 @@ from agents.runtime import advice, processes
 # Orbax logs pages about every error that it also raises.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 
-SUMS = "sums.json"
+CHECKSUMS_FILE = "sums.json"
 # Suffixes of folders that are not yet, or no longer, checkpoints of the run.
 WRITING, OLD = ".writing", ".old"
 MOST_ASKED = 1 << 26  # bytes; a file system that cannot reserve space writes them
@@ -241,11 +241,11 @@ def _reason(error: BaseException) -> str:
 def _publish(unfinished: Path) -> None:
     """Turns a completely written folder into a checkpoint: adds sums.json, then gives the folder its final name."""
     path = unfinished.with_name(unfinished.name.removesuffix(WRITING))
-    with (unfinished / SUMS).open("w") as file:
+    with (unfinished / CHECKSUMS_FILE).open("w") as file:
         json.dump(_sums(unfinished), file)
         file.flush()
         os.fsync(file.fileno())
-    set_aside(path)
+    withdraw(path)
     unfinished.rename(path)
 
 
@@ -259,28 +259,28 @@ def _sums(path: Path) -> dict[str, list[int]]:
                 size, sum = size + len(block), zlib.crc32(block, sum)
         return [size, sum]
 
-    files = sorted(p for p in path.rglob("*") if p.is_file() and p != path / SUMS)
+    files = sorted(p for p in path.rglob("*") if p.is_file() and p != path / CHECKSUMS_FILE)
     return {str(file.relative_to(path)): of_file(file) for file in files}
 
 
 def damage(path: Path) -> str | None:
     """How the checkpoint differs from what was written; None if it does not. Also None without sums.json: only
     restoring can then reveal damage."""
-    if not (path / SUMS).exists():
+    if not (path / CHECKSUMS_FILE).exists():
         return None
     try:
-        wanted, found = json.loads((path / SUMS).read_text()), _sums(path)
+        wanted, found = json.loads((path / CHECKSUMS_FILE).read_text()), _sums(path)
     except (OSError, ValueError) as error:
-        return f"{SUMS} cannot be read: {_reason(error)}"
+        return f"{CHECKSUMS_FILE} cannot be read: {_reason(error)}"
     if not isinstance(wanted, dict):
-        return f"{SUMS} cannot be read"
+        return f"{CHECKSUMS_FILE} cannot be read"
     differing = [name for name, sum in wanted.items() if found.get(name) != sum]
     if not differing:
         return None
     return f"{differing[0]} is {'not as it was written' if differing[0] in found else 'missing'}"
 
 
-def set_aside(path: Path) -> None:
+def withdraw(path: Path) -> None:
     """Takes a checkpoint's number away, if it exists; it is removed when the next save is complete."""
     if path.exists():
         aside = path.with_name(path.name + OLD)
@@ -292,12 +292,12 @@ def forget_later(folder: Path, iteration: int) -> None:
     """Sets aside checkpoints later than the iteration that a run resumes from: damaged, or another future."""
     for path in (*numbered(folder / "networks"), *numbered(folder / "resume")):
         if int(path.name) > iteration:
-            set_aside(path)
+            withdraw(path)
 
 
 def _tidy(folder: Path, keep: int) -> None:
     for old in numbered(folder / "resume")[:-keep]:
-        set_aside(old)  # a half-removed folder must not look like a checkpoint
+        withdraw(old)  # a half-removed folder must not look like a checkpoint
     for kind in ("networks", "resume"):
         for aside in (folder / kind).glob(f"*{OLD}"):
             shutil.rmtree(aside)
@@ -319,7 +319,7 @@ def mark_best(folder: Path, iteration: int) -> Path:
     writing = _unfinished(folder / "best", iteration)
     shutil.rmtree(writing, ignore_errors=True)
     shutil.copytree(folder / "networks" / str(iteration), writing)
-    os.utime(writing)  # `best` sorts by this time
+    os.utime(writing)  # `best_network` sorts by this time
     _publish(writing)
     marked = folder / "best" / str(iteration)
     for path in (folder / "best").iterdir():
@@ -328,7 +328,7 @@ def mark_best(folder: Path, iteration: int) -> Path:
     return marked
 
 
-def best(folder: Path) -> Path | None:
+def best_network(folder: Path) -> Path | None:
     """The network marked last, if any is marked and intact."""
     found = sorted(numbered(folder / "best"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
     return next((path for path in found if damage(path) is None), None)
@@ -363,7 +363,7 @@ def numbered(folder: Path) -> list[Path]:
     return sorted(found, key=lambda p: int(p.name))
 
 
-def find(path: Path, kind: str) -> Path:
+def find_checkpoint(path: Path, kind: str) -> Path:
     """The checkpoint that `path` means: a checkpoint folder itself, or the newest intact one of a run (`kind` is
     networks or resume). A warning names newer ones that are damaged.
 
@@ -425,7 +425,7 @@ def record(text: str, where: str) -> dict[str, Any]:
             value = found.setdefault(name, 0)
             if type(value) not in (int, kind) or not 0 <= value < 1e15:
                 raise ValueError(f"{name} cannot be {str(value)[:80]!r}")
-        config = config_lib.read(found["config"])
+        config = config_lib.config_of_record(found["config"])
         envs.demand_named(config.env)
         return {**found, "config": config}
     except (TypeError, ValueError, RecursionError) as error:
@@ -450,6 +450,6 @@ def newest_run(folder: Path) -> Path:
     runs = [p for p in folder.iterdir() if numbered(p / "networks")] if folder.is_dir() else []
     if not runs:
         raise CheckpointError(
-            f"no run with a checkpoint under {folder}/; train one first: {advice.program('train')} --env=foq"
+            f"no run with a checkpoint under {folder}/; train one first: {advice.program_command('train')} --env=foq"
         )
     return max(runs, key=lambda p: numbered(p / "networks")[-1].stat().st_mtime)

@@ -36,12 +36,12 @@ class Export(config.Options):
 
 def main() -> None:
     with cli.errors():
-        command = cli.parse(Export, sys.argv[1:])
+        command = cli.parse_command(Export, sys.argv[1:])
         if command.env is not None:
             envs.make(command.env)
         told = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
         options = {name: value for name, value in told.items() if value is not None}
-        written = models.save(command.source, command.folder, **options)
+        written = models.export_network(command.source, command.folder, **options)
         print(f"{written}: {written.stat().st_size / 1024:.0f} KiB")
 
 

@@ -26,7 +26,7 @@ from agents.storage import checkpoint
 from agents.storage.checkpoint import CheckpointError
 from envs.game import Game
 
-FILE = "network.npz"
+NETWORK_FILE = "network.npz"
 ABOUT = "about"
 LONGEST_ABOUT = 1 << 18  # bytes of the record in a file
 PACKED = Path(__file__).parents[1] / "models"  # in a wheel
@@ -39,21 +39,21 @@ def locate(path: Path) -> Path:
     return shipped if path.parent == Path("models") and not path.exists() and shipped.is_dir() else path
 
 
-def find(path: Path) -> Path:
+def find_network(path: Path) -> Path:
     """The network that `path` means: the folder of a model, or the newest network of a run.
 
     Raises:
         CheckpointError: there is none.
     """
     path = locate(path)
-    return path if (path / FILE).is_file() else checkpoint.find(path, "networks")
+    return path if (path / NETWORK_FILE).is_file() else checkpoint.find_checkpoint(path, "networks")
 
 
 @functools.lru_cache(maxsize=64)
 def shipped(game: Game, fits: Callable[[str, str], bool] = operator.eq) -> str | None:
     """The shipped network for this game, if any; as models/NAME where that path leads to it. `fits` compares the name
     of a network's game with that of `game`."""
-    folders = sorted(path.parent for path in SHIPPED.glob(f"*/{FILE}"))
+    folders = sorted(path.parent for path in SHIPPED.glob(f"*/{NETWORK_FILE}"))
     path = next((path for path in folders if fits(about(path)["config"].env, game.name)), None)
     if path is None:
         return None
@@ -70,31 +70,31 @@ def strength(path: Path) -> str:
 
 def shipped_games() -> list[str]:
     """Full names of the games with a shipped network."""
-    return [about(path.parent)["config"].env for path in sorted(SHIPPED.glob(f"*/{FILE}"))]
+    return [about(path.parent)["config"].env for path in sorted(SHIPPED.glob(f"*/{NETWORK_FILE}"))]
 
 
 def about(path: Path) -> dict[str, Any]:
     """The record of a network: `config` (a Config), `iteration` and the counters of the run so far."""
-    if not (path / FILE).is_file():
+    if not (path / NETWORK_FILE).is_file():
         return checkpoint.about(path)
     with _opened(path) as file:
         text = _array(path, file, ABOUT, LONGEST_ABOUT)
     if text.shape or text.dtype.kind != "U":
-        raise CheckpointError(f"{path / FILE} is damaged: its record is no text")
-    return checkpoint.record(str(text), str(path / FILE))
+        raise CheckpointError(f"{path / NETWORK_FILE} is damaged: its record is no text")
+    return checkpoint.record(str(text), str(path / NETWORK_FILE))
 
 
 def digest(path: Path) -> str:
-    """16 hexadecimal digits that identify the contents of a network's files, wherever they lie; `path` from `find`."""
-    file = path / FILE
+    """16 hexadecimal digits that identify the contents of the files at `path`, see `find_network`."""
+    file = path / NETWORK_FILE
     files = [file] if file.is_file() else sorted(found for found in path.rglob("*") if found.is_file())
     parts = [f"{found.relative_to(path)}".encode() + b"\0" + found.read_bytes() for found in files]
     return hashlib.blake2s(b"".join(parts), digest_size=8).hexdigest()
 
 
-def load(path: Path, config: Config) -> Any:
-    """Weights in float32; `path` from `find`, `config` from `about`."""
-    if not (path / FILE).is_file():
+def load_arrays(path: Path, config: Config) -> Any:
+    """Weights in float32; `path` from `find_network`, `config` from `about`."""
+    if not (path / NETWORK_FILE).is_file():
         return checkpoint.load_weights(path, shapes_of(config.env, config))
     shapes = shapes_of(config.env, config)
     with _opened(path) as file:
@@ -103,7 +103,9 @@ def load(path: Path, config: Config) -> Any:
             name = jax.tree_util.keystr(where)
             array = _array(path, file, name, 8 * wanted.size, wanted.shape)
             if array.dtype.kind != "f" or not np.isfinite(array).all():
-                raise CheckpointError(f"{path / FILE} is damaged: {name} holds something else than finite numbers")
+                raise CheckpointError(
+                    f"{path / NETWORK_FILE} is damaged: {name} holds something else than finite numbers"
+                )
             return array.astype(wanted.dtype)
 
         return jax.tree_util.tree_map_with_path(leaf, shapes)
@@ -131,12 +133,12 @@ def load_network(path: str | Path, game: Game | None = None) -> TrainedNetwork:
         CheckpointError: there is no network, or it is damaged.
         ValueError: the network is for another game.
     """
-    found = find(Path(path))
+    found = find_network(Path(path))
     config = about(found)["config"]
     if game is not None and config.env != game.name:
         raise ValueError(f"expected a network for {game.name}, got one for {config.env} in {path}")
     game = game or envs.make(config.env)
-    return TrainedNetwork(found, game, config, make_network(game, config), load(found, config))
+    return TrainedNetwork(found, game, config, make_network(game, config), load_arrays(found, config))
 
 
 def shapes_of(env: str, config: Config) -> Any:
@@ -148,12 +150,12 @@ def shapes_of(env: str, config: Config) -> Any:
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive of arrays. Any fault in it raises CheckpointError, as damage."""
     try:
-        with zipfile.ZipFile(path / FILE) as file:
+        with zipfile.ZipFile(path / NETWORK_FILE) as file:
             yield file
     except CheckpointError:
         raise
     except (ValueError, EOFError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        raise CheckpointError(f"{path / FILE} is damaged: {error}") from error
+        raise CheckpointError(f"{path / NETWORK_FILE} is damaged: {error}") from error
 
 
 def _array(path: Path, file: zipfile.ZipFile, name: str, most: int, shape: tuple[int, ...] | None = None) -> np.ndarray:
@@ -171,38 +173,40 @@ def _array(path: Path, file: zipfile.ZipFile, name: str, most: int, shape: tuple
         CheckpointError: there is no such array, or it has another form.
     """
     if f"{name}.npy" not in file.namelist():
-        raise CheckpointError(f"{path / FILE} does not fit its game: {name} is missing")
+        raise CheckpointError(f"{path / NETWORK_FILE} does not fit its game: {name} is missing")
     with file.open(f"{name}.npy") as stream:
         if np.lib.format.read_magic(stream) != (1, 0):
-            raise CheckpointError(f"{path / FILE} is damaged: {name} is of an unknown format")
+            raise CheckpointError(f"{path / NETWORK_FILE} is damaged: {name} is of an unknown format")
         its, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
         if shape is not None and its != shape:
-            raise CheckpointError(f"{path / FILE} does not fit its game: {name} has the shape {its}, not {shape}")
+            raise CheckpointError(
+                f"{path / NETWORK_FILE} does not fit its game: {name} has the shape {its}, not {shape}"
+            )
         size = math.prod(its) * dtype.itemsize
         if size > most or min(its, default=0) < 0 or dtype.hasobject:
-            raise CheckpointError(f"{path / FILE} is damaged: {name} cannot have {size} bytes of {dtype}")
+            raise CheckpointError(f"{path / NETWORK_FILE} is damaged: {name} cannot have {size} bytes of {dtype}")
         flat = np.frombuffer(stream.read(size), dtype)
     return flat.reshape(its, order="F" if columns_first else "C")
 
 
-def save(source: Path, folder: Path, **options: Any) -> Path:
+def export_network(source: Path, folder: Path, **options: Any) -> Path:
     """Writes the network of `source`, a run or one of its networks, into `folder` in half precision; `options` override
-    options of play. See `write`.
+    options of play. See `write_network`.
 
     Raises:
         ValueError: an option out of range, or weights that half precision cannot hold.
     """
-    path = find(source)
+    path = find_network(source)
     record = about(path)
-    weights = load(path, record["config"])
+    weights = load_arrays(path, record["config"])
     for where, x in jax.tree_util.tree_leaves_with_path(weights):
         if not (np.abs(x) <= np.finfo(np.float16).max).all():
             raise ValueError(f"{path}: {jax.tree_util.keystr(where)} does not fit into half precision")
     record["config"] = dataclasses.replace(record["config"], **options)
-    return write(folder, record, jax.tree.map(lambda x: np.asarray(x, np.float16), weights))
+    return write_network(folder, record, jax.tree.map(lambda x: np.asarray(x, np.float16), weights))
 
 
-def write(folder: Path, record: dict[str, Any], weights: Any) -> Path:
+def write_network(folder: Path, record: dict[str, Any], weights: Any) -> Path:
     """Writes weights and their record, see `about`, as one file in `folder`; completely or not at all. The paths of the
     run and of its initial network stay private."""
     leaves = jax.tree_util.tree_leaves_with_path(weights)
@@ -210,6 +214,6 @@ def write(folder: Path, record: dict[str, Any], weights: Any) -> Path:
     text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "init_from": ""}})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
-    with (folder / f"{FILE}.new").open("wb") as file:
+    with (folder / f"{NETWORK_FILE}.new").open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-    return (folder / f"{FILE}.new").replace(folder / FILE)
+    return (folder / f"{NETWORK_FILE}.new").replace(folder / NETWORK_FILE)

@@ -24,7 +24,7 @@ from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
 from agents.training.proof_targets import ProofTargets
 from agents.training.replay import Replay, ring_length
-from agents.training.selfplay import Ended, Lanes, Row, Search
+from agents.training.selfplay import Ended, Lanes, Row, SearchFunction
 from envs.game import Array, Game
 
 
@@ -130,7 +130,7 @@ def keys_of(run: Run) -> Keys:
     return Keys(of_lanes, draw, teach)
 
 
-def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: Search | None = None):
+def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: SearchFunction | None = None):
     """`play(run) -> (run, SelfplayMetrics, Ended)`: T plies of self-play, inserted into the replay. With `proof_share`,
     every device also adds positions from one proof search. `search` replaces that of `config`."""
     order = halving.order_on(devices.devices.flat[0].platform)
@@ -181,9 +181,9 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         )
         learned = LearnerMetrics(
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
-            replay_age=jnp.where(ready, mesh.mean(replay.age(run.replay, index).mean()), jnp.nan),
-            **{name: mesh.mean(jnp.nanmean(value)) for name, value in losses._asdict().items()}
-            | {"skipped_updates": mesh.mean(jnp.nansum(losses.skipped_updates))},
+            replay_age=jnp.where(ready, mesh.mean_over_devices(replay.age(run.replay, index).mean()), jnp.nan),
+            **{name: mesh.mean_over_devices(jnp.nanmean(value)) for name, value in losses._asdict().items()}
+            | {"skipped_updates": mesh.mean_over_devices(jnp.nansum(losses.skipped_updates))},
         )
         return run._replace(learning=learning, iteration=run.iteration + 1), learned
 
@@ -224,22 +224,24 @@ def pack(ended: Ended) -> Ended:
 
 
 def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Replay) -> SelfplayMetrics:
-    games = mesh.total(rows.done)
-    share = lambda condition: mesh.total(condition & rows.done) / games
+    games = mesh.sum_over_devices(rows.done)
+    share = lambda condition: mesh.sum_over_devices(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
     entropy = -jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-30)), 0.0).sum(-1)
     learned = (policy > 0).any(-1)
-    of_learned = lambda x: mesh.total(jnp.where(learned, x, 0)) / mesh.total(learned)
+    of_learned = lambda x: mesh.sum_over_devices(jnp.where(learned, x, 0)) / mesh.sum_over_devices(learned)
     written = jnp.arange(len(after.known)) - before.cursor
     fresh = (written >= 0) & (written < len(rows.done))
     completed = after.known & (fresh[:, None] | ~before.known)
     result, raw = after.result[..., 0], after.rows.raw_value.astype(jnp.float32)
-    root_mean = lambda x: jnp.sqrt(mesh.total(jnp.where(completed, jnp.square(x), 0)) / mesh.total(completed))
+    root_mean = lambda x: jnp.sqrt(
+        mesh.sum_over_devices(jnp.where(completed, jnp.square(x), 0)) / mesh.sum_over_devices(completed)
+    )
     finite = lambda x: jnp.isfinite(x).reshape(*rows.done.shape, -1).all(-1)
     answered = finite(rows.raw_value) & finite(rows.values) & finite(rows.policy)
     return SelfplayMetrics(
         games=games,
-        game_length=mesh.total(jnp.where(rows.done, rows.plies + 1, 0)) / games,
+        game_length=mesh.sum_over_devices(jnp.where(rows.done, rows.plies + 1, 0)) / games,
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
         resign_rate=share(rows.resigned),
@@ -250,9 +252,9 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         calibration=calibration(raw, result, completed),
         search_entropy=of_learned(entropy),
         search_policy_kl=of_learned(rows.policy_kl.astype(jnp.float32)),
-        distinct=mesh.mean(distinct_share(rows)),
-        replay_rows=mesh.total(after.known),
-        broken_rows=mesh.total(~answered),
+        distinct=mesh.mean_over_devices(distinct_share(rows)),
+        replay_rows=mesh.sum_over_devices(after.known),
+        broken_rows=mesh.sum_over_devices(~answered),
         proved=jnp.float32(jnp.nan),
         proof_plies=jnp.float32(jnp.nan),
         proof_rows=jnp.float32(jnp.nan),
@@ -265,7 +267,7 @@ def false_resign_rate(config: SelfplayOptions, replay: Replay, counted: Array) -
     rows = replay.rows
     searched = jnp.take_along_axis(rows.values, rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
     hopeless = counted & (searched < config.resign_threshold) & ~rows.resigned
-    return mesh.total(hopeless & (replay.result[..., 0] > -1)) / mesh.total(hopeless)
+    return mesh.sum_over_devices(hopeless & (replay.result[..., 0] > -1)) / mesh.sum_over_devices(hopeless)
 
 
 def calibration(value: Array, outcome: Array, counted: Array) -> Array:

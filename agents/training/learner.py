@@ -213,7 +213,7 @@ def make_update(net: Network, config: Config) -> Update:
         params = learning.weights["params"]
         # Each device has the losses of its share of the batch. Its gradient includes its effect on other shares through
         # batch statistics, so the mean over devices is the gradient of the mean loss.
-        gradients, (losses, weights) = mesh.mean(jax.grad(of_params, has_aux=True)(params))
+        gradients, (losses, weights) = mesh.mean_over_devices(jax.grad(of_params, has_aux=True)(params))
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)
         weights = {**weights, "params": jax.tree.map(lambda p, s: p + rate * s, params, steps)}

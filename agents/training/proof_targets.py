@@ -102,10 +102,10 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
             ring, new.reshape(count, -1, *new.shape[1:]), lessons.cursor % len(ring), axis=0
         )
         ring = jax.tree.map(write, lessons[:5], rows)
-        proved = mesh.mean(proof_number.decided(graph.numbers)[0].astype(jnp.float32))
+        proved = mesh.mean_over_devices(proof_number.is_decided(graph.numbers)[0].astype(jnp.float32))
         after = ProofTargets(*ring, cursor=lessons.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
-        plies = mesh.mean(lanes.plies[lane].astype(jnp.float32))
-        return after, ProofMetrics(proved, plies, mesh.total(after.there))
+        plies = mesh.mean_over_devices(lanes.plies[lane].astype(jnp.float32))
+        return after, ProofMetrics(proved, plies, mesh.sum_over_devices(after.there))
 
     return teach
 

@@ -19,7 +19,7 @@ from agents.runtime import keys
 from agents.search.tree import SearchResult
 from envs.game import Array, Game
 
-Search = Callable[[Any, Array, Any, Array], SearchResult]
+SearchFunction = Callable[[Any, Array, Any, Array], SearchResult]
 
 # A smaller error means that the network misjudged who is ahead, not who wins.
 WORTH_ANOTHER_GAME = 0.5
@@ -87,7 +87,7 @@ def new_games(game: Game, key: Array, count: int, config: SelfplayOptions) -> La
     share `played_out` of them never resigns."""
     start_key, plies_key, play_key, out_key = keys.split(key, 4)
     any_number = lambda key, shape: jax.random.randint(key, shape, 0, config.random_opening_plies + 1)
-    wanted = keys.draw(any_number, plies_key, (count,))
+    wanted = keys.draw_lanes(any_number, plies_key, (count,))
 
     def ply(t: Array, lanes: Lanes) -> Lanes:
         action = random_action(keys.fold_in(play_key, t), jax.vmap(game.mask)(lanes.states))
@@ -96,7 +96,7 @@ def new_games(game: Game, key: Array, count: int, config: SelfplayOptions) -> La
 
     states = jax.vmap(game.init)(keys.each(start_key, count))
     start = jax.lax.fori_loop(0, config.random_opening_plies, ply, empty_lanes(game, states, config))
-    played_out = keys.draw(jax.random.uniform, out_key, (count,)) < config.played_out
+    played_out = keys.draw_lanes(jax.random.uniform, out_key, (count,)) < config.played_out
     return start._replace(played_out=played_out, opening=start.plies.astype(jnp.int16))
 
 
@@ -125,7 +125,7 @@ def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: SelfplayO
     fresh = new_games(game, key, done.shape[0], config)
     if lanes.misjudged is not None:
         place = lanes.misjudged
-        again = keys.draw(jax.random.uniform, keys.fold_in(key, keys.APART), done.shape) < config.restart_share
+        again = keys.draw_lanes(jax.random.uniform, keys.fold_in(key, keys.APART), done.shape) < config.restart_share
         again &= done & (place.error > WORTH_ANOTHER_GAME)
         place = place._replace(error=jnp.where(again, place.error / 2, place.error))
         opening = place.plies.astype(jnp.int16)
@@ -152,7 +152,7 @@ def start_lanes(game: Game, key: Array, config: SelfplayOptions) -> Lanes:
     return lanes._replace(opening=lanes.plies.astype(jnp.int16), doubtful=places.doubtful, misjudged=places.misjudged)
 
 
-def make_selfplay(game: Game, search: Search, config: Config):
+def make_selfplay(game: Game, search: SearchFunction, config: Config):
     """Self-play of T plies as one pure function.
 
     Args:

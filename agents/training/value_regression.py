@@ -96,7 +96,7 @@ def make_games(game: Game, net: Network):
         best = jax.lax.cond(
             going.any() & ~at_random, lambda: greedy(weights, greedy_key, states), lambda: jnp.zeros_like(lanes.plies)
         )
-        adventurous = keys.draw(jax.random.uniform, lot_key, best.shape) < epsilon
+        adventurous = keys.draw_lanes(jax.random.uniform, lot_key, best.shape) < epsilon
         action = jnp.where(adventurous | at_random, random_action(random_key, mask), best)
         moved = selfplay.where_lanes(going, jax.vmap(game.move)(states, action), states)
         player = jax.vmap(game.player)(states)
@@ -157,14 +157,14 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         lanes, rows = play_games(run.learning.ema_weights, keys.fold_in(now.play, 1), lanes, run.iteration == 0)
         result, target = discounted(rows)
         learned = of_games(rows) & ~held_out(len(lanes.plies))
-        games, rewards = mesh.total(rows.done), rows.rewards[-1]
+        games, rewards = mesh.sum_over_devices(rows.done), rows.rewards[-1]
         played = GenerationMetrics(
             games=games,
-            plies=mesh.total(lanes.plies),
-            game_length=mesh.total(lanes.plies) / games,
-            draw_rate=mesh.total((rewards == 0).all(-1)) / games,
-            first_win_rate=mesh.total(rewards[:, 0] > 0) / games,
-            replay_rows=mesh.total(learned),
+            plies=mesh.sum_over_devices(lanes.plies),
+            game_length=mesh.sum_over_devices(lanes.plies) / games,
+            draw_rate=mesh.sum_over_devices((rewards == 0).all(-1)) / games,
+            first_win_rate=mesh.sum_over_devices(rewards[:, 0] > 0) / games,
+            replay_rows=mesh.sum_over_devices(learned),
         )
         moves = jnp.where(jnp.arange(game.max_plies) < lanes.plies[:, None], lanes.moves, -1).astype(jnp.int16)
         nobody, all_there = jnp.zeros_like(lanes.played_out), jnp.ones_like(lanes.played_out)
@@ -189,17 +189,17 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             learning, losses = update(learning, run.replay, index, progress)
             return learning, jax.tree.map(lambda t, x: t + jnp.nanmean(x), total, losses)
 
-        rows = mesh.total(run.replay.known)
+        rows = mesh.sum_over_devices(run.replay.known)
         chunks = jnp.maximum(EPOCHS * rows // (config.batch_size * CHUNK), 1)
         nothing = learner.Losses(*[jnp.float32(0)] * len(learner.Losses._fields))
         learning, losses = jax.lax.fori_loop(0, chunks, chunk, (run.learning, nothing))
-        losses = mesh.mean(jax.tree.map(lambda x: x / chunks, losses))
+        losses = mesh.mean_over_devices(jax.tree.map(lambda x: x / chunks, losses))
         others = of_games(run.replay.rows) & held_out(run.replay.known.shape[1])
         index = replay.draw(run.replay._replace(known=others), check_key, (VALIDATED,))
         sample = replay.sample(game, run.replay, index, config)
         error = jnp.square(net.apply(learning.ema_weights, sample.planes)[1] - sample.value).mean()
         learned = RegressionMetrics(
-            validation_loss=mesh.mean(error),
+            validation_loss=mesh.mean_over_devices(error),
             policy_loss=losses.policy_loss,
             value_loss=losses.value_loss,
             target_entropy=losses.target_entropy,

@@ -92,7 +92,7 @@ SGF = b"(;FF[4]GM[1]CA[UTF-8]SZ[5]KM[7.5]RE[B+R]AB[aa][bb]AW[cc]PL[W];W[dd]C[a:b
 def test_a_damaged_sgf_is_a_game_or_refused(data):
     game = envs.make("go:size=5,komi=7.5")
     try:
-        found = sgf.begin(game, data)
+        found = sgf.start_from_sgf(game, data)
         saved.replay(game, found.start, found.actions)
     except ValueError as error:
         assert str(error)
@@ -104,7 +104,7 @@ def network(tmp_path_factory):
     config = Config(env="tictactoe", network="mlp", channels=4, blocks=0, normalisation="none")
     weights = jax.tree.map(lambda x: np.ones(x.shape, np.float16), models.shapes_of("tictactoe", config))
     folder = tmp_path_factory.mktemp("network")
-    return models.write(folder, {"config": config, "iteration": 3, "minutes": 1.0}, weights).read_bytes()
+    return models.write_network(folder, {"config": config, "iteration": 3, "minutes": 1.0}, weights).read_bytes()
 
 
 def refused_or_finite(folder: Path) -> None:
@@ -114,7 +114,7 @@ def refused_or_finite(folder: Path) -> None:
         config = about["config"]
         if max(config.channels * config.blocks, config.channels) > 10_000:
             return
-        weights = models.load(folder, config)
+        weights = models.load_arrays(folder, config)
     except ValueError as error:
         assert "\n" not in " ".join(str(error).split()) and str(error)
         return
@@ -125,7 +125,7 @@ def refused_or_finite(folder: Path) -> None:
 @hypothesis.given(st.data())
 def test_a_damaged_network_is_refused_or_finite(network, tmp_path_factory, data):
     folder = tmp_path_factory.mktemp("damaged")
-    (folder / models.FILE).write_bytes(data.draw(damaged(network)))
+    (folder / models.NETWORK_FILE).write_bytes(data.draw(damaged(network)))
     refused_or_finite(folder)
 
 
@@ -136,7 +136,7 @@ def test_a_mutated_record_of_a_network_is_refused_or_finite(network, tmp_path_fa
     with np.load(io.BytesIO(network)) as file:
         arrays = dict(file)
     record = data.draw(mutated(json.loads(str(arrays[models.ABOUT]))))
-    np.savez(folder / models.FILE, **arrays | {models.ABOUT: np.array(json.dumps(record))})
+    np.savez(folder / models.NETWORK_FILE, **arrays | {models.ABOUT: np.array(json.dumps(record))})
     refused_or_finite(folder)
 
 
@@ -145,12 +145,12 @@ GAME = {"iteration": 1, "opening": 0, "moves": ["b2", "a1"], "resigned": False, 
 RATING = {"player": "a", "elo": 1.0, "interval": [0, 2], "games": 3, "minutes": 1.0}
 SMALL = {
     METRICS: (ROW, lambda folder: report.draw_calibration(report.read_metrics(folder))),
-    game_log.FILE: (GAME, lambda folder: list(game_log.read(folder))),
-    LADDER: ({"ratings": [RATING]}, report.draw_ladder),
+    game_log.GAMES_FILE: (GAME, lambda folder: list(game_log.read_games(folder))),
+    LADDER: ({"ratings": [RATING]}, report.ladder_panel),
     "matches.jsonl": ({"match": {"a": "x"}, "pairs": [0.5, 1]}, lambda folder: Matches(folder / "matches.jsonl")),
     "solved.jsonl": (
         {"board": [0] * 9, "to_move": 1, "optimal": [4]},
-        lambda folder: solved_positions.read(folder / "solved.jsonl", envs.make("tictactoe")),
+        lambda folder: solved_positions.read_positions(folder / "solved.jsonl", envs.make("tictactoe")),
     ),
 }
 

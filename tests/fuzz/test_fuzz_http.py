@@ -10,7 +10,7 @@ import pytest
 from fuzzing import JSON, TEXT, budget, mutated
 from web_client import begin, served
 
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
 from agents.serve.web.batched_search import Thinker
 from agents.serve.web.sessions import COMMANDS
@@ -29,7 +29,7 @@ REQUEST = {
 @pytest.fixture(scope="module")
 def client():
     thinker = Thinker()
-    options = Options(env="tictactoe", opponent="random", num_simulations=8, seconds=1.0, open=False)
+    options = PlayOptions(env="tictactoe", opponent="random", num_simulations=8, seconds=1.0, open=False)
     with served(web.make_context(options, thinker)) as client:
         yield client
     thinker.close()

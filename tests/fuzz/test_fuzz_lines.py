@@ -15,7 +15,7 @@ import envs
 import play
 from agents.serve.gtp import protocol
 from agents.serve.gtp.engine import Engine
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.serve.terminal import COMMANDS
 
 SLOW = {"genmove", "reg_genmove", "lz-analyze", "lz-genmove_analyze", "loadsgf", "printsgf", "quit", "boardsize"}
@@ -30,7 +30,7 @@ GTP = st.tuples(
 
 @pytest.fixture(scope="module")
 def engine():
-    return Engine(Options(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
+    return Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
 
 
 @budget(400)
@@ -38,7 +38,7 @@ def engine():
 def test_gtp_answers_every_line_once(engine, capsys, lines):
     for line in lines:
         line = line.replace("\n", " ")
-        parsed, out = protocol.parse(line), io.StringIO()
+        parsed, out = protocol.parse_line(line), io.StringIO()
         if parsed is not None and parsed[1][:1] and parsed[1][0] in SLOW:
             continue
         assert protocol.respond(engine, line, out)

@@ -24,7 +24,7 @@ from agents.arena.solve_commands import Prove, Solved
 from agents.config import COUNT, Config, Range, ranges_of
 from agents.run import options as train_options
 from agents.run.options import ProcessOptions
-from agents.serve.options import Options as PlayOptions
+from agents.serve.options import PlayOptions as PlayOptions
 
 PROGRAMS = {
     "train.py": (train, [], [Config, ProcessOptions]),

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as Spec
 import envs
 from agents.config import Config
 from agents.network.network import Network, make_network
-from agents.run.resume import load_run, save
+from agents.run.resume import load_run, save_run
 from agents.runtime import mesh
 from agents.storage import checkpoint
 from agents.training import iteration, learner
@@ -144,12 +144,12 @@ def apart(a: Any, b: Any) -> float:
 def checkpoints(parts: SelfPlay, run: Run, folder: Path) -> dict[int, Any]:
     """Saved on eight devices, restored on each number of them, where self-play and learning go on."""
     saved = jax.device_put(run, parts.places[8])
-    save(folder, saved, parts.config)
+    save_run(folder, saved, parts.config)
     expected, learn = onward(parts, 8, saved, 2), learners(parts)
     found = {}
     for count in parts.play:
         devices = mesh.make_mesh(parts.config.num_envs, parts.config.batch_size, count)
-        restored = load_run(checkpoint.find(folder, "resume"), parts.config, devices)
+        restored = load_run(checkpoint.find_checkpoint(folder, "resume"), parts.config, devices)
         learned = learn[count](restored)
         found[count] = {
             "restored": differences(run, restored),

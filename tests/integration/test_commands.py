@@ -197,7 +197,7 @@ def test_stopping_and_resuming_equals_never_stopping(tmp_path):
     plain = lambda name: [{k: v for k, v in d.items() if not timed(k)} for d in metrics(tmp_path / name)]
     assert plain("whole") == plain("half")
     assert (tmp_path / "whole/games.jsonl").read_bytes() == (tmp_path / "half/games.jsonl").read_bytes()
-    whole, half = (checkpoint.find(tmp_path / name, "resume") for name in ("whole", "half"))
+    whole, half = (checkpoint.find_checkpoint(tmp_path / name, "resume") for name in ("whole", "half"))
     config = checkpoint.about(whole)["config"]
     assert {"whole", "half"} == {config.out, checkpoint.about(half)["config"].out}
     devices = mesh.make_mesh(config.num_envs, config.batch_size)
@@ -298,9 +298,9 @@ def test_a_run_begins_with_the_weights_of_another(run):
     assert code == 0, errors
     found = []
     for name in ("a", "c"):
-        path = models.find(home / "runs" / name)
+        path = models.find_network(home / "runs" / name)
         config = models.about(path)["config"]
-        found.append((config.channels, models.load(path, config)["params"]))
+        found.append((config.channels, models.load_arrays(path, config)["params"]))
     assert found[0][0] == found[1][0] == 16
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-6), found[0][1], found[1][1])
 

@@ -93,7 +93,7 @@ def test_two_processes_train_together_and_one_is_lost(tmp_path):
     # One line for every iteration, and only the first process speaks.
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [line["iteration"] for line in lines] == list(range(1, goal + 1))
-    rating = checkpoint.about(checkpoint.find(run, "resume"))["rating"]
+    rating = checkpoint.about(checkpoint.find_checkpoint(run, "resume"))["rating"]
     assert rating["taken"] == goal  # matches, one after every iteration, on whose result both agree
     told = [said(tmp_path / f"stdout.{process}") for process in range(2)]
     assert [len(lines) for lines in told] == [3, 0]

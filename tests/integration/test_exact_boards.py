@@ -23,7 +23,7 @@ def test_small_boards_of_flight_of_queen(spec, winning):
     game = envs.make(spec)
     table = retrograde.solve(game)
     start = jax.tree.map(lambda x: x[None], game.init())
-    place = int(retrograde.find(table, start)[0])
+    place = int(retrograde.index_in_table(table, start)[0])
     assert int(table.values[place]) == (1 if winning else -1)
     best = set(np.flatnonzero(table.best[place]).tolist())
     assert best == (winning or set(np.flatnonzero(game.mask(game.init())).tolist()))

@@ -10,7 +10,7 @@ from gtp_dialogue import SPEC, ask, stones
 
 import envs
 from agents.serve.gtp.engine import Engine
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 
 GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
 
@@ -18,7 +18,7 @@ GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
 @pytest.fixture(scope="module")
 def thinking():
     """An engine whose search is compiled."""
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
+    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
     assert ask(engine, "genmove b")
     return engine
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import jax
 
 import envs
-from agents.arena.host_match import Lane, Table
+from agents.arena.host_match import HostGame, Lane
 from agents.players import gtp_client
-from agents.players.spec import parse
+from agents.players.spec import parse_player
 
 ROOT = Path(__file__).parents[2]
 GRHINO = "gtp:gtp-rhino --level=3"
@@ -24,10 +24,10 @@ def cells(text):
 
 def test_whole_games_with_passes_are_the_same(golden):
     """After every move of recorded games GRhino has our discs; it refuses passes, which it makes itself."""
-    table, passes = Table(envs.make("othello")), 0
+    table, passes = HostGame(envs.make("othello")), 0
     names = [[table.game.action_name(a) for a in game["moves"]] for game in golden("othello.jsonl.gz")]
     for moves in [moves for moves in names if "pass" in moves][:3]:
-        process = gtp_client.Process(gtp_client.program(parse(GRHINO)), 20.0)
+        process = gtp_client.Process(gtp_client.program_of(parse_player(GRHINO)), 20.0)
         state = table.game.init()
         lane = Lane(0, 0, 0, [process, None], state, state, [])
         try:

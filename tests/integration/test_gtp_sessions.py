@@ -17,14 +17,14 @@ from agents.config import Config
 from agents.network.network import make_network
 from agents.serve.gtp.engine import Engine
 from agents.serve.gtp.protocol import ANALYSES, COMMANDS
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.storage import weights as models
 
 
 @pytest.fixture(scope="module")
 def thinking():
     """An engine whose search is compiled."""
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
+    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
     assert ask(engine, "genmove b")
     return engine
 
@@ -40,7 +40,7 @@ def engine(thinking):
 
 def test_a_network_looks_at_some_moves_alone():
     """Black has all the board: of all his moves only the one that is asked about is looked at, won as it may be."""
-    engine = Engine(Options(env=SPEC, ui="gtp", num_simulations=32, seconds=60), envs.make(SPEC))
+    engine = Engine(PlayOptions(env=SPEC, ui="gtp", num_simulations=32, seconds=60), envs.make(SPEC))
     assert engine.tree_player.network
     (info,) = looked_at(raw(engine, "lz-genmove_analyze b allow b A1 1"))
     assert (info["move"], info["prior"]) == ("A1", "10000")
@@ -94,9 +94,9 @@ def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
     weights = jax.tree_util.tree_leaves_with_path(make_network(game, config).init(jax.random.key(0)))
     about = {models.ABOUT: json.dumps({"config": dataclasses.asdict(config)})}
     arrays = {jax.tree_util.keystr(where): np.asarray(x, np.float16) for where, x in weights}
-    np.savez(tmp_path / models.FILE, **about, **arrays)
+    np.savez(tmp_path / models.NETWORK_FILE, **about, **arrays)
     spec = str(tmp_path)
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent=spec, num_simulations=8), envs.make(SPEC))
+    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent=spec, num_simulations=8), envs.make(SPEC))
     assert ask(engine, "version").endswith(tmp_path.name)
     ask(engine, "komi 6.5")
     assert ask(engine, "genmove b") != "resign"
@@ -104,11 +104,11 @@ def test_a_network_plays_its_own_size_with_any_komi(tmp_path):
     assert refused(engine, "boardsize 7") == "unacceptable size"
     assert (engine.size, engine.komi) == (5, 6.5)
     with pytest.raises(ValueError, match="got one for go:size=5"):
-        Engine(Options(env="go:size=7", ui="gtp", opponent=spec), envs.make("go:size=7"))
+        Engine(PlayOptions(env="go:size=7", ui="gtp", opponent=spec), envs.make("go:size=7"))
 
 
 def test_each_board_is_played_with_the_network_that_comes_along_for_it():
-    engine = Engine(Options(env="go:size=6", ui="gtp"), envs.make("go:size=6"))
+    engine = Engine(PlayOptions(env="go:size=6", ui="gtp"), envs.make("go:size=6"))
     assert engine.plays_with.kind == "uct"
     ask(engine, "boardsize 5")
     assert engine.plays_with.path.endswith("go_5x5")  # trained with another komi
@@ -116,7 +116,7 @@ def test_each_board_is_played_with_the_network_that_comes_along_for_it():
     assert engine.plays_with.path.endswith("go_5x5")
     ask(engine, "boardsize 6")
     assert engine.plays_with.kind == "uct"
-    stubborn = Engine(Options(env="go:size=6", ui="gtp", opponent="uct:50"), envs.make("go:size=6"))
+    stubborn = Engine(PlayOptions(env="go:size=6", ui="gtp", opponent="uct:50"), envs.make("go:size=6"))
     ask(stubborn, "boardsize 5")
     ask(stubborn, "komi 24.5")
     assert str(stubborn.plays_with) == "uct:50"

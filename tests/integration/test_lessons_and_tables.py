@@ -25,11 +25,11 @@ def test_lessons_agree_with_perfect_play(spec, opening):
     game = envs.make(spec)
     state = saved.replay(game, game.init(), opening)[0][-1]
     graph = jax.jit(proof_number.make_claim_prover(game, 4096))(state, jnp.float32(1))
-    assert proof_number.decided(graph.numbers)[0]
+    assert proof_number.is_decided(graph.numbers)[0]
     pick = jax.jit(proof_targets.pick, static_argnums=(0, 4))
     memory, actions, right, value, there = pick(game, graph, game.player(state), jax.random.key(0), 300)
     table, rows = retrograde.solve(game), np.flatnonzero(there)
-    places = retrograde.find(table, jax.tree.map(lambda x: x[rows], memory))
+    places = retrograde.index_in_table(table, jax.tree.map(lambda x: x[rows], memory))
     assert (table.values[places] == np.asarray(value)[rows]).all()
     assert {-1, 1} == set(np.asarray(value)[rows].tolist())
     movers = jax.vmap(game.player)(memory)

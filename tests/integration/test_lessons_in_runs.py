@@ -10,7 +10,7 @@ import pytest
 import envs
 from agents.config import Config
 from agents.network.network import make_network
-from agents.run.resume import load_run, save
+from agents.run.resume import load_run, save_run
 from agents.runtime import mesh
 from agents.storage import checkpoint
 from agents.training import proof_targets, replay
@@ -99,8 +99,8 @@ def test_a_run_goes_on_with_its_lessons(parts, tmp_path):
     run = start()
     for _ in range(3):
         run, _ = iterate(run, 0.0)
-    save(tmp_path, run, SMALL)
-    again = load_run(checkpoint.find(tmp_path, "resume"), SMALL, one)
+    save_run(tmp_path, run, SMALL)
+    again = load_run(checkpoint.find_checkpoint(tmp_path, "resume"), SMALL, one)
     one_on, two_on = (jax.device_get(iterate(x, 0.0)[0]) for x in (run, again))
     equal = jax.tree.map(lambda x, y: np.array_equal(x, y, equal_nan=True), one_on, two_on)
     assert all(jax.tree.leaves(equal))

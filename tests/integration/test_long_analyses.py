@@ -9,7 +9,7 @@ from toys import blank_network, noisy_network
 
 import envs
 from agents.config import Config
-from agents.players.analysis import advance, analyse, from_tree_policy, make_analyst, report
+from agents.players.analysis import advance_trees, analyse, from_tree_policy, make_analyst, report
 from agents.runtime import mesh
 from agents.search.policies import make_tree_policy
 from agents.search.tree import ROOT
@@ -96,7 +96,7 @@ def test_the_tree_under_a_move_is_kept(kind, slots):
     assert int(old.visits[0, ROOT]) == 97
     edge = int(old.edge_visits[0, ROOT].argmax())
     code = int(np.broadcast_to(analyst.codes(old), old.logits.shape)[0, ROOT, edge])
-    after = advance(analyst, {}, jax.random.key(2), trees, code)
+    after = advance_trees(analyst, {}, jax.random.key(2), trees, code)
     new = jax.device_get(after)
     assert int(new.size[0]) == same_below(old, new, int(old.child[0, ROOT, edge]), ROOT) > 10
     assert new.parent[0, ROOT] == -1

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import envs
-from agents.arena.match import Group, make_group
+from agents.arena.match import Round, make_group
 from agents.arena.openings import make_decided, sample_openings
 from agents.config import preset
 from agents.network.network import make_network
@@ -33,7 +33,7 @@ def programs():
     )
     uct = make_player("uct:8", game, 8)
     match = make_group(game, uct, make_player("minimax:2", game, 8), mesh.make_mesh(16, 16, 1))
-    group = Group(lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, jax.random.split(key, 1))
+    group = Round(lanes.states, jnp.zeros((16, 2), jnp.uint32), lanes.plies, jax.random.split(key, 1))
     tied = dataclasses.replace(config, network="equivariant")
     tied_net = make_network(game, tied)
     tied_run = jax.eval_shape(lambda: start_run(game, tied_net, tied))

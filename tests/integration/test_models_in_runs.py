@@ -9,7 +9,7 @@ import pytest
 import envs
 from agents.config import preset
 from agents.network.network import make_network
-from agents.run.resume import begin_with, save, sizes
+from agents.run.resume import begin_with, save_run, sizes
 from agents.storage import weights as models
 from agents.storage.checkpoint import CheckpointError
 from agents.training.iteration import start_run
@@ -35,8 +35,8 @@ def folders(tmp_path_factory):
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
     run = run._replace(learning=run.learning._replace(ema_weights=jax.tree.map(noise, run.learning.ema_weights)))
-    save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
-    models.save(home / "run", home / "model")
+    save_run(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
+    models.export_network(home / "run", home / "model")
     return home / "run", home / "model"
 
 
@@ -47,7 +47,7 @@ def test_a_run_begins_with_the_network_of_another(folders):
     learning = start_run(game, begin(config), config).learning
     for begun, shipped in zip(
         jax.tree.leaves((learning.weights, learning.ema_weights)),
-        2 * jax.tree.leaves(models.load(folders[1], config)),
+        2 * jax.tree.leaves(models.load_arrays(folders[1], config)),
         strict=True,
     ):
         np.testing.assert_array_equal(begun, shipped)
@@ -72,7 +72,7 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
     grown = start_run(game, net, large).learning.ema_weights
     assert grown["params"]["ResidualBlock_1"]["Conv_0"]["kernel"].shape[2:] == (16, 16)
     planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
-    before = make_network(game, small).apply(models.load(folders[1], small), planes)
+    before = make_network(game, small).apply(models.load_arrays(folders[1], small), planes)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
 
 

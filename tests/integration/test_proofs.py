@@ -80,9 +80,11 @@ def test_a_search_that_ends_early_says_so():
 def test_what_is_proved_is_played():
     """Tic-tac-toe, draws included: positions from all of the game, solved elsewhere; the other moves at random."""
     game = envs.make("tictactoe")
-    positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", game)
+    positions = solved_positions.read_positions(GOLDEN / "tictactoe_solved.jsonl.gz", game)
     every = lambda part: jax.tree.map(lambda x: x[::40], part)
-    few = solved_positions.Solved(*map(every, (positions.states, positions.legal, positions.right, positions.phases)))
+    few = solved_positions.SolvedPositions(
+        *map(every, (positions.states, positions.legal, positions.right, positions.phases))
+    )
     moves = solved_positions.choose(players.make_player("prove:4096,random", game, 0), few)
     assert len(moves) > 100
     assert few.right[np.arange(len(moves)), moves].all()

@@ -123,7 +123,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(tmp_path, disk):
     disk.fill(program)
     program.until(lambda: all(x in program.said() for x in ("could not be saved", "metrics.jsonl cannot be written")))
     intact = last_saved(folder)
-    assert checkpoint.find(folder, "resume").name == str(intact)
+    assert checkpoint.find_checkpoint(folder, "resume").name == str(intact)
     disk.empty(program)
     program.until(lambda: last_saved(folder) > intact)
     disk.lock()
@@ -135,7 +135,7 @@ def test_a_full_disk_and_a_folder_that_cannot_be_written_to(tmp_path, disk):
     disk.unlock()
     assert last.startswith("error: iteration ")
     assert last.endswith(f"the last intact checkpoint is run/resume/{last_saved(folder)}")
-    assert checkpoint.find(folder, "resume").name == str(last_saved(folder))
+    assert checkpoint.find_checkpoint(folder, "resume").name == str(last_saved(folder))
     assert all(line.startswith(("warning: ", "error: ")) for line in program.said().splitlines() if "could not" in line)
     iterations = [line["iteration"] for line in metrics(folder)]
     assert iterations == list(range(1, iterations[-1] + 1))
@@ -145,7 +145,7 @@ def test_sigterm_while_compiling(tmp_path):
     program = Program(tmp_path, *TINY, FOREVER, "--out=run")
     program.until(lambda: "games in lockstep" in program.said())
     assert program.end(signal.SIGTERM) == 0, program.said()
-    assert checkpoint.find(tmp_path / "run", "resume").name == str(len(metrics(tmp_path / "run")))
+    assert checkpoint.find_checkpoint(tmp_path / "run", "resume").name == str(len(metrics(tmp_path / "run")))
 
 
 RATED = [*TINY[:-1], "--rating_games=4", "--rating_positions=1", "--gate", "--gate_share=0.01", "--iterations=4"]
@@ -179,7 +179,7 @@ def test_a_run_stopped_before_a_match_plays_it_when_it_goes_on(tmp_path, monkeyp
         return iterate(programs, config, run, *others)
 
     def outcome(folder):
-        path = checkpoint.find(folder, "resume")
+        path = checkpoint.find_checkpoint(folder, "resume")
         about = checkpoint.about(path)
         devices = mesh.make_mesh(16, about["config"].batch_size, about["config"].devices)
         return load_run(path, about["config"], devices), about["rating"]
@@ -241,17 +241,17 @@ def test_preflight_catches_a_flipped_sign(flipped, monkeypatch):
     if flipped == "backup":  # what the search makes of its children's values
         monkeypatch.setattr(tree_search, "for_mover", turned(tree_search.for_mover))
     if flipped == "nothing":
-        assert min(preflight.demand(config)[:2]) >= preflight.DEMANDED
+        assert min(preflight.demand_learning(config)[:2]) >= preflight.DEMANDED
     else:
         with pytest.raises(preflight.PreflightError, match="a sign is wrong in the code"):
-            preflight.demand(config)
+            preflight.demand_learning(config)
 
 
 def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path):
     import train
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(preflight, "rehearse", lambda config: preflight.Score(0.5, 1.0, 1.0))
+    monkeypatch.setattr(preflight, "rehearse", lambda config: preflight.PreflightScore(0.5, 1.0, 1.0))
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=1", "--preflight"])
     with pytest.raises(SystemExit) as stop:

@@ -31,7 +31,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 def test_solved_positions(name, file, simulations, least):
     path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
-    positions = solved_positions.read(ROOT / "tests" / "golden" / file, game)
+    positions = solved_positions.read_positions(ROOT / "tests" / "golden" / file, game)
     moves = solved_positions.choose(make_player(f"{path}@{simulations}", game, simulations), positions)
     kept = positions.right[np.arange(len(moves)), moves]
     assert kept.mean() >= least
@@ -68,4 +68,4 @@ def test_every_model_has_its_card_and_is_small():
     for folder in folders:
         assert (folder / "README.md").read_text().count("train.py") > 0
         assert models.about(folder)["total_games"] > 0
-    assert sum((folder / models.FILE).stat().st_size for folder in folders) < 4_000_000
+    assert sum((folder / models.NETWORK_FILE).stat().st_size for folder in folders) < 4_000_000

@@ -15,7 +15,7 @@ from random_network import random_weights
 import envs
 from agents.config import Config
 from agents.network.network import make_network
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.serve.standalone.convert import Unsupported, convert
 from agents.serve.standalone.export import export
 from agents.storage import weights as models
@@ -127,7 +127,7 @@ def test_an_unknown_primitive_is_named_with_its_line():
 
 def test_a_folder_of_games_has_an_index(tmp_path):
     folder = tmp_path / "games"
-    written = export(Options(env="tictactoe sum_to_100:target=20 tictactoe", opponent="uct:5", export=str(folder)))
+    written = export(PlayOptions(env="tictactoe sum_to_100:target=20 tictactoe", opponent="uct:5", export=str(folder)))
     assert [path.name for path in written] == ["tictactoe.html", "sum_to_100_target_20_largest_10.html", "index.html"]
     index = written[-1].read_text()
     assert re.findall(r'href="(.*?)"', index) == [path.name for path in written[:-1]]
@@ -147,7 +147,7 @@ def test_a_folder_of_games_has_an_index(tmp_path):
 )
 def test_what_cannot_be_exported_is_refused(tmp_path, env, opponent, file, message):
     with pytest.raises(ValueError, match=message):
-        export(Options(env=env, opponent=opponent, export=str(tmp_path / file)))
+        export(PlayOptions(env=env, opponent=opponent, export=str(tmp_path / file)))
     assert not list(tmp_path.iterdir())
 
 

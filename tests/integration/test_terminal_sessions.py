@@ -77,9 +77,9 @@ def test_commands_of_the_document(sit, options):
 def test_gtp_commands_of_the_document(options):
     from agents.runtime import cli
     from agents.serve.gtp.engine import Engine
-    from agents.serve.options import Options
+    from agents.serve.options import PlayOptions
 
-    parsed = cli.parse(Options, options.split())
+    parsed = cli.parse_command(PlayOptions, options.split())
     assert Engine(parsed, envs.make(parsed.env)).size == 5
 
 

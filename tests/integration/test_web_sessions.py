@@ -19,14 +19,14 @@ from hypothesis import strategies as st
 from web_client import ask, begin, rested, served
 
 import envs
-from agents.players.spec import PlayerSpec, parse
-from agents.serve.options import Options
+from agents.players.spec import PlayerSpec, parse_player
+from agents.serve.options import PlayOptions
 from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
 from agents.serve.web.batched_search import Job, Thinker
 
-OPTIONS = Options(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
+OPTIONS = PlayOptions(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
 PEOPLE = ["person", "person"]
 
 
@@ -97,7 +97,7 @@ def test_who_proves_first_wins_what_is_won(thinker, otherwise):
 def test_a_search_for_proofs_ends_when_asked_to(thinker):
     """From the start of 8 x 9 nothing is proved in a minute; the search ends as soon as nobody wants its answer."""
     game, ended = envs.make("foq"), threading.Event()
-    job = Job(game, parse("prove:1000000,random"), game.init(), 0, 0, 60.0, lambda _: ended.set())
+    job = Job(game, parse_player("prove:1000000,random"), game.init(), 0, 0, 60.0, lambda _: ended.set())
     thinker.submit(job)
     while job.budget.begun is None:
         time.sleep(0.02)
@@ -168,8 +168,8 @@ def test_fifty_sessions_at_once_lose_no_move_and_mix_none_up(client):
 def test_fifty_searches_take_the_time_of_two_batches():
     """32 lanes think side by side, the other 18 after them: two times 96 simulations in steps of 32."""
     game, left = envs.make("tictactoe"), queue.SimpleQueue()
-    group = thinker_file.Group(thinker_file.make_engine(game, parse("models/tictactoe"), 32))
-    jobs = [Job(game, parse("models/tictactoe"), game.init(), 0, 96, 60.0, left.put) for _ in range(50)]
+    group = thinker_file.LaneGroup(thinker_file.make_engine(game, parse_player("models/tictactoe"), 32))
+    jobs = [Job(game, parse_player("models/tictactoe"), game.init(), 0, 96, 60.0, left.put) for _ in range(50)]
     group.waiting += jobs
     while not all(job.dropped for job in jobs):
         group.advance(jax.random.key(0))
@@ -192,7 +192,7 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
         return engine.programs(len(tree.size)).run_simulations(weights, key, tree, plies)
 
     programs = lambda width: engine.programs(width)._replace(run_simulations=run_simulations)
-    group = thinker_file.Group(dataclasses.replace(engine, programs=programs))
+    group = thinker_file.LaneGroup(dataclasses.replace(engine, programs=programs))
     first, second = (Job(game, PlayerSpec("uct"), game.init(), 0, 100, 5.0, left.put) for _ in range(2))
     group.waiting.append(first)
     group.advance(jax.random.key(0))
@@ -210,12 +210,12 @@ def test_a_search_finds_the_same_alone_and_among_others(thinker):
     for action in (4, 0, 8):
         states.append(game.step(states[-1], action))
     left = threading.Semaphore(0)
-    make = lambda s: Job(game, parse("models/tictactoe"), s, 0, 96, 60.0, lambda job: left.release())
+    make = lambda s: Job(game, parse_player("models/tictactoe"), s, 0, 96, 60.0, lambda job: left.release())
     alone = thinker.submit(make(states[1]))
     assert left.acquire(timeout=120)
     steps = thinker.steps
     held = lambda job: left.release() or ended.wait(60)  # while the others gather
-    thinker.submit(Job(game, parse("models/tictactoe"), states[0], 0, 32, 60.0, held))
+    thinker.submit(Job(game, parse_player("models/tictactoe"), states[0], 0, 32, 60.0, held))
     assert left.acquire(timeout=120)
     together = [thinker.submit(make(s)) for s in states]
     ended.set()

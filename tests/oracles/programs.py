@@ -122,10 +122,10 @@ def kill_and_go_on(home: pathlib.Path, kills: int, seed: int, options: Sequence[
             break
         time.sleep(chance.uniform(0, 1.5))
         assert program.end(signal.SIGKILL) == -signal.SIGKILL
-        lines, goes_on = metrics(folder), checkpoint.find(folder, "resume")
+        lines, goes_on = metrics(folder), checkpoint.find_checkpoint(folder, "resume")
         for path in (*checkpoint.numbered(folder / "resume"), *checkpoint.numbered(folder / "networks")):
             assert checkpoint.damage(path) is None
-            assert (path / checkpoint.SUMS).is_file()
+            assert (path / checkpoint.CHECKSUMS_FILE).is_file()
         assert int(goes_on.name) >= (lines[-1]["saved_iteration"] or 0)
         assert (folder / "networks" / goes_on.name).is_dir()
         clock = {line["iteration"]: line["minutes"] for line in lines}

@@ -18,7 +18,7 @@ def learns(recipe, options, tmp_path, monkeypatch, record_property):
     arguments = ["--env=tictactoe", f"--recipe={recipe}", "--out=run", "--seed=1", *options]
     config, _ = training(arguments)
     train.train(config, None)
-    positions = solved_positions.read(GOLDEN / "tictactoe_solved.jsonl.gz", train.envs.make("tictactoe"))
+    positions = solved_positions.read_positions(GOLDEN / "tictactoe_solved.jsonl.gz", train.envs.make("tictactoe"))
     kept = {}
     for simulations in (0, 32):
         moves = solved_positions.choose(

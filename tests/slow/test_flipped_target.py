@@ -14,4 +14,4 @@ def test_preflight_catches_a_flipped_sign(flipped, monkeypatch):
     config = preset(envs.make("tictactoe"), "cpu")
     monkeypatch.setattr(replay, "value_targets", turned(replay.value_targets, 0))  # what the value head learns
     with pytest.raises(preflight.PreflightError, match="a sign is wrong in the code"):
-        preflight.demand(config)
+        preflight.demand_learning(config)

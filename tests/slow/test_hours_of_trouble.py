@@ -15,7 +15,7 @@ from programs import INTERVAL, ROOT, TINY, Program, end_all, kill_and_go_on, las
 from web_client import ask, begin, rested, served
 
 import envs
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
 from agents.serve.web.batched_search import Thinker
 
@@ -40,7 +40,7 @@ def resident() -> int:
 def test_memory_of_a_busy_server_stays_flat(record_property):
     """Fifty guests play all games with engines for an hour: after the first half memory grows by at most a tenth."""
     thinker, stop, failed = Thinker(), threading.Event(), []
-    options = Options(env="foq", num_simulations=64, seconds=1.0, open=False)
+    options = PlayOptions(env="foq", num_simulations=64, seconds=1.0, open=False)
     sizes, games = [], [0]
     with served(web.make_context(options, thinker)) as client:
 

@@ -14,7 +14,7 @@ import evaluate
 import train
 from agents.run.options import training
 from agents.serve.gtp.engine import Engine
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
 from agents.serve.web.batched_search import Thinker
 
@@ -47,7 +47,7 @@ def test_a_match_of_the_trained_network(run, monkeypatch, capsys):
 
 def test_a_session_of_the_page(run):
     thinker = Thinker()
-    options = Options(env="tictactoe", opponent=str(run), num_simulations=4, open=False)
+    options = PlayOptions(env="tictactoe", opponent=str(run), num_simulations=4, open=False)
     with served(web.make_context(options, thinker)) as client:
         session = begin(client)
         while not session["over"]:
@@ -58,7 +58,7 @@ def test_a_session_of_the_page(run):
 
 
 def test_a_game_through_gtp():
-    engine = Engine(Options(env="go:size=5", ui="gtp", opponent="uct:4"), envs.make("go:size=5"))
+    engine = Engine(PlayOptions(env="go:size=5", ui="gtp", opponent="uct:4"), envs.make("go:size=5"))
     moves = []
     while moves[-2:] != ["pass", "pass"] and "resign" not in moves and len(moves) < 20:
         moves.append(gtp(engine, f"genmove {'bw'[len(moves) % 2]}").lower())

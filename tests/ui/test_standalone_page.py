@@ -9,7 +9,7 @@ from browser import browser, game, known_result, make, one, text, wait
 from in_javascript import GAMES, compare, rules
 
 import envs
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.serve.standalone.convert import convert
 from agents.serve.standalone.export import export
 from envs import saved
@@ -23,7 +23,7 @@ def page(tmp_path_factory):
     def address(env, opponent=""):
         if (env, opponent) not in written:
             path = folder / f"{len(written)}.html"
-            (written[env, opponent],) = export(Options(env=env, opponent=opponent, export=str(path)))
+            (written[env, opponent],) = export(PlayOptions(env=env, opponent=opponent, export=str(path)))
         return written[env, opponent].as_uri()
 
     return address
@@ -94,7 +94,7 @@ def test_a_whole_game_by_clicking(window, page, env):
 
 
 def test_an_index_leads_to_its_games(window, tmp_path):
-    *_, index = export(Options(env="tictactoe hex:size=5,swap=false", opponent="uct:5", export=str(tmp_path)))
+    *_, index = export(PlayOptions(env="tictactoe hex:size=5,swap=false", opponent="uct:5", export=str(tmp_path)))
     window.get(index.as_uri())
     pictures = "return [...document.images].map((image) => image.complete && image.naturalWidth > 0)"
     assert window.execute_script(pictures) == [True, True]

@@ -13,7 +13,7 @@ from toys import blank_network
 import envs
 from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.players.analysis import advance, analyse, line, look, make_analyst, report
+from agents.players.analysis import advance_trees, analyse, line, make_analyst, report, root_summary
 from agents.runtime import mesh
 from agents.search.tree import ROOT
 
@@ -33,7 +33,7 @@ def test_a_move_that_nobody_tried_is_planted_anew():
     )
     trees = analyst.run_simulations({}, jax.random.key(0), analyst.begin({}, jax.random.key(1), game.init()))
     untried = int(np.flatnonzero(np.asarray(trees.edge_visits[:, ROOT]).sum(0) == 0)[0])
-    after = advance(analyst, {}, jax.random.key(2), trees, untried)
+    after = advance_trees(analyst, {}, jax.random.key(2), trees, untried)
     assert after.size.tolist() == [1, 1]
     np.testing.assert_array_equal(after.states.board[0, ROOT], game.step(game.init(), untried).board)
 
@@ -102,7 +102,7 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, searched, 
         mover=np.zeros((1, 1), int), visits=np.full((1, 1), 181), values=np.zeros((1, 1, 2)),
     )  # fmt: skip
     searched = np.array([[searched, -searched]])
-    said = look(envs.make("tictactoe"), tree, edges(0, 0, 0)[:, 0], searched, np.arange(9)[None], most=9)
+    said = root_summary(envs.make("tictactoe"), tree, edges(0, 0, 0)[:, 0], searched, np.arange(9)[None], most=9)
     assert [move["action"] for move in said["moves"]] == [first, {"a3": "b3", "b3": "a3"}[first], "c3"]
     assert (said["value"], said["proven"]) == (value, None)
     assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
@@ -117,7 +117,7 @@ def test_between_moves_visited_as_often_the_improved_policy_decides(visits, orde
         child=edges(-1, -1, -1).astype(int), mover=np.zeros((1, 1), int), visits=np.full((1, 1), 73),
         values=np.zeros((1, 1, 2)), lower_bound=None, upper_bound=None,
     )  # fmt: skip
-    said = look(
+    said = root_summary(
         envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9
     )
     assert [move["action"] for move in said["moves"]] == order

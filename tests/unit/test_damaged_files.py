@@ -38,9 +38,9 @@ def test_metrics(tmp_path, line):
     [{"moves": "b2"}, {"moves": [4]}, {"opening": True}, {"opening": 3}, {"rewards": [None]}, {"resigned": 1}],
 )
 def test_games(tmp_path, wrong):
-    (tmp_path / game_log.FILE).write_text(f"{json.dumps(GAME)}\n{json.dumps(GAME | wrong)}\n", encoding="utf-8")
+    (tmp_path / game_log.GAMES_FILE).write_text(f"{json.dumps(GAME)}\n{json.dumps(GAME | wrong)}\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"games\.jsonl, line 2 is damaged: "):
-        list(game_log.read(tmp_path))
+        list(game_log.read_games(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_games(tmp_path, wrong):
 def test_ladders(tmp_path, text):
     (tmp_path / LADDER).write_text(text, encoding="utf-8")
     with pytest.raises(ValueError, match=r"ladder\.json is damaged: "):
-        report.draw_ladder(tmp_path)
+        report.ladder_panel(tmp_path)
 
 
 @pytest.mark.parametrize("pairs", [[True], [2.0], ["1"], None, [float("nan")]])
@@ -68,7 +68,7 @@ def test_solved_positions(tmp_path, wrong):
     path = tmp_path / "some.jsonl"
     path.write_text(json.dumps(SOLVED | wrong) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"some\.jsonl, line 1: "):
-        solved_positions.read(path, envs.make("tictactoe"))
+        solved_positions.read_positions(path, envs.make("tictactoe"))
 
 
 def test_a_damaged_archive_of_positions(tmp_path):
@@ -76,7 +76,7 @@ def test_a_damaged_archive_of_positions(tmp_path):
     whole[20:24] = b"\xff\xff\xff\xff"
     (tmp_path / "some.gz").write_bytes(whole)
     with pytest.raises(ValueError, match=r"some\.gz: damaged gzip file"):
-        solved_positions.read(tmp_path / "some.gz", envs.make("tictactoe"))
+        solved_positions.read_positions(tmp_path / "some.gz", envs.make("tictactoe"))
 
 
 def test_a_damaged_position_is_named(tmp_path, monkeypatch, capsys):

@@ -11,7 +11,7 @@ import evaluate
 from agents.config import Config
 from agents.run.options import parse_options
 from agents.runtime import cli
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 
 
 @pytest.mark.parametrize(("path", "words"), CASES, ids=[f"{path}: {' '.join(words)}" for path, words in CASES])
@@ -26,9 +26,9 @@ def test_commands_are_understood(path, words):
     if program == "train.py":
         parse_options([word for word in arguments if word not in ("--help", "${options[@]}")], Config())
     elif program == "evaluate.py" and arguments:
-        cli.parse(evaluate.Command, arguments)
+        cli.parse_command(evaluate.Command, arguments)
     elif program == "play.py":
-        cli.parse(Options, arguments)
+        cli.parse_command(PlayOptions, arguments)
     elif program.startswith("benchmarks/"):
         source = (ROOT / program).read_text() + (ROOT / "benchmarks/rounds.py").read_text()
         assert all(word.split("=")[0].lstrip("-") in source for word in arguments if word.startswith("-"))

@@ -18,9 +18,9 @@ GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 def test_the_best_moves_are_those_of_the_golden_table(name):
     game = envs.make(name)
     (path,) = GOLDEN.glob(f"{name}_solved.jsonl*")
-    positions = solved_positions.read(path, game)
+    positions = solved_positions.read_positions(path, game)
     table = retrograde.solve(game)
-    found = jax.jit(retrograde.find)(table, positions.states)
+    found = jax.jit(retrograde.index_in_table)(table, positions.states)
     np.testing.assert_array_equal(table.best[found], positions.right)
     assert (solved_positions.choose(make_player("exact", game, 0), positions, 0) >= 0).all()
 
@@ -39,7 +39,7 @@ def test_positions_that_cannot_come_up_are_not_in_the_table():
     odd = usual._replace(board=np.array([[1, -1, -1], [-1, 0, 0], [0, 0, 0]], np.int8))
     states = jax.tree.map(lambda *x: np.stack([x[0]] * 200 + [x[1]]), odd, usual)
     player = make_player("exact", game, 0)
-    places = np.asarray(retrograde.find(player.weights, states))
+    places = np.asarray(retrograde.index_in_table(player.weights, states))
     assert (places[:200] == -1).all() and places[200] >= 0
     moves = np.asarray(player.act(player.weights, jax.random.key(0), states, np.zeros(201, np.int32)))
     assert set(moves[:200].tolist()) == {4, 5, 6, 7, 8}

@@ -11,7 +11,7 @@ from gtp_dialogue import SPEC, ask, go_name, looked_at, raw, refused, stones
 import envs
 from agents.serve.gtp.engine import Clock, Engine
 from agents.serve.gtp.protocol import ANALYSES, COMMANDS, respond
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 
 NEXT_MOVE = "known for the next move alone: expected the colour to move and a depth of 1"
 
@@ -19,7 +19,7 @@ NEXT_MOVE = "known for the next move alone: expected the colour to move and a de
 @pytest.fixture(scope="module")
 def thinking():
     """An engine whose search is compiled."""
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
+    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
     assert ask(engine, "genmove b")
     return engine
 
@@ -169,7 +169,7 @@ def test_final_score_counts_the_area_with_the_komi(engine):
 
 
 def test_komi_changes_the_count_and_keeps_the_moves():
-    engine = Engine(Options(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
+    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16"), envs.make(SPEC))
     ask(engine, "play b C3")
     ask(engine, "komi 3")
     assert ask(engine, "final_score") == "B+22"
@@ -186,7 +186,7 @@ def test_handicap(engine):
     assert stones(engine, 1) == {"B2", "D4"}
     assert engine.to_move == 1
     assert refused(engine, "set_free_handicap A1 A2") == "board not empty"
-    wide = Engine(Options(env="go:size=9", ui="gtp", opponent="uct:16"), envs.make("go:size=9"))
+    wide = Engine(PlayOptions(env="go:size=9", ui="gtp", opponent="uct:16"), envs.make("go:size=9"))
     assert ask(wide, "fixed_handicap 5") == "C3 G7 C7 G3 E5"
     assert refused(wide, "fixed_handicap 2") == "board not empty"
     ask(wide, "clear_board")
@@ -350,11 +350,11 @@ def test_sgf_through_the_protocol(engine, tmp_path):
 
 def test_only_go_and_players_that_search():
     with pytest.raises(ValueError, match="speaks of Go, not of tictactoe"):
-        Engine(Options(ui="gtp"), envs.make("tictactoe"))
+        Engine(PlayOptions(ui="gtp"), envs.make("tictactoe"))
     with pytest.raises(ValueError, match="expected a network that searches, or uct:N"):
-        Engine(Options(ui="gtp", opponent="random"), envs.make(SPEC))
+        Engine(PlayOptions(ui="gtp", opponent="random"), envs.make(SPEC))
     with pytest.raises(ValueError, match="--resign_threshold: expected -1 to 0, got 5"):
-        Options(ui="gtp", resign_threshold=5)
+        PlayOptions(ui="gtp", resign_threshold=5)
 
 
 def test_the_budget_of_an_analysis_is_that_of_every_tree(engine, monkeypatch):

@@ -13,7 +13,7 @@ from agents.arena import host_match, openings
 from agents.arena import match as arena
 from agents.players import gtp_client
 from agents.players.players import Guest, make_player
-from agents.players.spec import parse
+from agents.players.spec import parse_player
 
 GAME = envs.make("go:size=5,komi=24.5")
 
@@ -36,7 +36,7 @@ def program(tmp_path):
     def make(answer):
         (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
         (tmp_path / "started").mkdir()
-        return gtp_client.program(parse(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started"))
+        return gtp_client.program_of(parse_player(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started"))
 
     yield make
     for path in (tmp_path / "started").iterdir():  # nobody is left behind
@@ -46,7 +46,7 @@ def program(tmp_path):
 
 def match(a, b, games=4, **options):
     options = {"games": games, "opening_plies": 2, "seed": 0, "timeout": 20.0} | options
-    return host_match.play_games(GAME, a, b, **options)
+    return host_match.play_host_games(GAME, a, b, **options)
 
 
 def says(answer):
@@ -62,7 +62,7 @@ def test_openings_are_those_of_the_arena(name):
         began[-1].append(list(actions))
         return int(np.flatnonzero(game.mask(state))[0])
 
-    played = host_match.play_games(
+    played = host_match.play_host_games(
         game, Guest("guest", move), make_player("random", game, 0), games=4, opening_plies=3, seed=4,
         tell=lambda done, lane: began.append([]),
     )  # fmt: skip
@@ -124,12 +124,12 @@ def test_a_match_stops_when_it_is_decided(program):
 
 def test_unknown_programs_and_other_games_are_refused(program):
     with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
-        gtp_client.program(parse("gtp:no-such-engine --fast"))
+        gtp_client.program_of(parse_player("gtp:no-such-engine --fast"))
     with pytest.raises(ValueError, match="there is no program ''"):
-        gtp_client.program(parse("gtp:"))
+        gtp_client.program_of(parse_player("gtp:"))
     passing, game = program(says("pass")), envs.make("hex:size=5")
     with pytest.raises(ValueError, match="expected go or othello for a GTP program, got hex:size=5"):
-        host_match.play_games(game, passing, passing, games=2, opening_plies=0, seed=0)
+        host_match.play_host_games(game, passing, passing, games=2, opening_plies=0, seed=0)
     with pytest.raises(ValueError, match="play matches only"):
         make_player(passing.name, GAME, 8)
 
@@ -148,12 +148,12 @@ def test_a_guest_knows_the_moves_from_the_start():
     guest = Guest("guest", move)
     told = []
     options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: told.append(said)}
-    played = host_match.play_games(game, guest, make_player("random", game, 0), **options)
+    played = host_match.play_host_games(game, guest, make_player("random", game, 0), **options)
     assert [done for done, _ in told] == [1, 2, 3, 4, 5, 6]
     assert [lane.score for _, lane in told] == played.score.T.ravel().tolist()
     assert {count for count in seen if count < 5} == {3, 4}  # first behind the opening in one half, second in the other
     with pytest.raises(ValueError, match="games for two; foq_multi.* is for 3"):
-        host_match.play_games(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)
+        host_match.play_host_games(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)
 
 
 @pytest.mark.parametrize(
@@ -178,6 +178,6 @@ def test_what_a_flood_leaves_in_memory_is_bounded(program):
     flood = gtp_client.Program("flood", (sys.executable, "-c", "while True: print('x' * 10000)"))
     process = gtp_client.Process(flood, 1.0)
     time.sleep(1.0)
-    assert process._lines.qsize() <= gtp_client.MOST_LINES
+    assert process._lines.qsize() <= gtp_client.MOST_ANSWER_LINES
     process.close()
     assert played.name.startswith("gtp:")

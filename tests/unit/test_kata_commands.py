@@ -8,10 +8,10 @@ import pytest
 from gtp_dialogue import ask, raw, refused
 
 import envs
-from agents.players.spec import parse
+from agents.players.spec import parse_player
 from agents.players.stateful import TreePlayer, same_board
 from agents.serve.gtp.engine import Engine
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.storage import weights
 
 SPEC = "go:size=5,komi=24.5"
@@ -20,7 +20,7 @@ WALL = ("A3 A2", "B3 B2", "C3 C2", "D3 D2", "E3 E2")  # Black's row above White'
 
 @pytest.fixture(scope="module")
 def thinking():
-    return Engine(Options(env=SPEC, ui="gtp", num_simulations=16, gtp_name="KataGo"), envs.make(SPEC))
+    return Engine(PlayOptions(env=SPEC, ui="gtp", num_simulations=16, gtp_name="KataGo"), envs.make(SPEC))
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_score_and_owners_are_the_movers(engine):
 
 def test_owners_of_a_finished_game_are_exact():
     game = envs.make(SPEC)
-    player, state, actions = TreePlayer(parse("models/go_5x5@4"), game), game.init(), []
+    player, state, actions = TreePlayer(parse_player("models/go_5x5@4"), game), game.init(), []
     for name in [name for pair in WALL for name in pair.split()]:
         actions.append(game.parse_action(name))
         state = game.move(state, actions[-1])

@@ -13,8 +13,8 @@ import envs
 from agents import config as config_lib
 from agents.actions import random_action
 from agents.config import Config, preset
-from agents.network.network import along_lines, highest, make_network
-from agents.run.resume import load_run, save
+from agents.network.network import along_lines, board_max, make_network
+from agents.run.resume import load_run, save_run
 from agents.runtime import mesh
 from agents.search.tree import SearchResult
 from agents.storage import checkpoint
@@ -325,10 +325,10 @@ def test_options_of_earlier_versions_count_positions_now():
     saved = dataclasses.asdict(Config(batch_size=256))
     for name in ("warmup_positions", "ema_positions", "rating_positions"):
         del saved[name]
-    read = config_lib.read({**saved, "warmup_updates": 100, "average_decay": 0.998, "rating_updates": 2000})
+    read = config_lib.config_of_record({**saved, "warmup_updates": 100, "average_decay": 0.998, "rating_updates": 2000})
     assert (read.warmup_positions, read.ema_positions, read.rating_positions) == (25_600, 128_000, 512_000)
     with pytest.raises(TypeError, match="unheard_of"):
-        config_lib.read({**saved, "unheard_of": 1})
+        config_lib.config_of_record({**saved, "unheard_of": 1})
 
 
 KINDS = [(network, kind, False) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]
@@ -375,12 +375,12 @@ def test_the_highest_cells_share_the_whole_derivative(dtype):
     """By hand, and where the compiler forms the cells anew: each channel passes all of its derivative on."""
     cells = jnp.array([[[[1.0, 5.0], [3.0, 5.0]], [[2.0, 0.0], [-4.0, 1.0]]]], dtype)
     by_hand = [[[[0.0, 0.5], [1.0, 0.5]], [[0.0, 0.0], [0.0, 0.0]]]]
-    np.testing.assert_array_equal(jax.grad(lambda x: highest(x).sum())(cells), by_hand)
+    np.testing.assert_array_equal(jax.grad(lambda x: board_max(x).sum())(cells), by_hand)
 
     of = functools.partial(jax.random.normal, shape=(64, 8, 9, 32), dtype=dtype)
     x, gain, slope = 3 * of(jax.random.key(0)), of(jax.random.key(1)), jnp.linspace(0.2, 1.3, 32, dtype=dtype)
     shifted = lambda x: ((x * gain - 0.3) * 0.7 * slope + 0.1).astype(dtype)
-    derivative = jax.jit(jax.grad(lambda x: (highest(shifted(x)).astype(jnp.float32) ** 2).sum() / 2))(x)
+    derivative = jax.jit(jax.grad(lambda x: (board_max(shifted(x)).astype(jnp.float32) ** 2).sum() / 2))(x)
     passed = derivative.astype(jnp.float32) / (0.7 * slope * gain).astype(jnp.float32)
     top = np.asarray(shifted(x).astype(jnp.float32)).max((1, 2))
     np.testing.assert_allclose(passed.sum((1, 2)), top, rtol=0.05)
@@ -467,8 +467,8 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(parts, tmp_path):
     run = start()
     for _ in range(2):
         run, _ = iterate(run, 0.1)
-    save(tmp_path, run, SMALL, minutes=1.5, total_games=7, total_plies=9)
-    path = checkpoint.find(tmp_path, "resume")
+    save_run(tmp_path, run, SMALL, minutes=1.5, total_games=7, total_plies=9)
+    path = checkpoint.find_checkpoint(tmp_path, "resume")
     about = checkpoint.about(path)
     assert about["config"] == SMALL
     assert (about["iteration"], about["minutes"], about["total_games"]) == (2, 1.5, 7)
@@ -477,7 +477,7 @@ def test_a_saved_run_goes_on_as_if_it_had_not_stopped(parts, tmp_path):
     assert same(run, restored)
     assert same(iterate(run, 0.2), iterate(restored, 0.2))
     assert same(run, load_run(path, SMALL, mesh.make_mesh(16, 32, 2)))  # on another number of devices
-    network = models.load(checkpoint.find(tmp_path, "networks"), SMALL)
+    network = models.load_arrays(checkpoint.find_checkpoint(tmp_path, "networks"), SMALL)
     assert same(network, run.learning.ema_weights)
 
 
@@ -485,20 +485,20 @@ def test_only_the_last_two_resume_folders_are_kept_and_all_networks(parts, tmp_p
     _, start, _ = parts
     run = start()
     for i in (3, 20, 100):
-        save(tmp_path, run._replace(iteration=jnp.int32(i)), SMALL)
+        save_run(tmp_path, run._replace(iteration=jnp.int32(i)), SMALL)
     assert sorted(p.name for p in (tmp_path / "resume").iterdir()) == ["100", "20"]
-    assert checkpoint.find(tmp_path, "resume").name == "100"
+    assert checkpoint.find_checkpoint(tmp_path, "resume").name == "100"
     assert {p.name for p in (tmp_path / "networks").iterdir()} == {"3", "20", "100"}
 
 
 def test_damaged_and_missing_checkpoints_are_named(parts, tmp_path):
     _, start, _ = parts
     with pytest.raises(checkpoint.CheckpointError, match="does not exist"):
-        checkpoint.find(tmp_path / "none", "resume")
+        checkpoint.find_checkpoint(tmp_path / "none", "resume")
     with pytest.raises(checkpoint.CheckpointError, match="holds no networks"):
-        checkpoint.find(tmp_path, "networks")
-    save(tmp_path, start(), SMALL)
-    path = checkpoint.find(tmp_path, "resume")
+        checkpoint.find_checkpoint(tmp_path, "networks")
+    save_run(tmp_path, start(), SMALL)
+    path = checkpoint.find_checkpoint(tmp_path, "resume")
     for file in (path / "run").rglob("*"):
         if file.is_file():
             file.write_bytes(b"")

@@ -41,7 +41,7 @@ def test_few_moves_are_as_frequent_as_many():
     memory, *_, there = proof_targets.pick(game, graph, jnp.int32(0), jax.random.key(0), count)
     assert np.asarray(there).all()
     moves = np.asarray(jax.vmap(game.mask)(memory).sum(-1))
-    inside = (np.arange(len(graph.actions)) < int(graph.size)) & np.asarray(proof_number.decided(graph.numbers))
+    inside = (np.arange(len(graph.actions)) < int(graph.size)) & np.asarray(proof_number.is_decided(graph.numbers))
     all_of_them = np.bincount((np.asarray(graph.actions)[inside] >= 0).sum(-1))
     assert all_of_them[1:4].sum() > 0.5 * all_of_them.sum()  # of all positions most have up to three moves
     assert (moves <= 3).mean() < 0.45

@@ -83,7 +83,7 @@ def test_a_smaller_buffer_comes_first_where_that_is_enough():
     with pytest.raises(
         memory.TooLittleError, match=r"needs 13\.0 GiB on each device, which has 9\.3: try --replay_capacity=550000$"
     ):
-        memory.demand(need, 10_000_000_000, config, 1, lengths)
+        memory.demand_fit(need, 10_000_000_000, config, 1, lengths)
 
 
 def test_games_and_batches_are_halved_where_the_buffer_cannot_be_smaller():
@@ -96,17 +96,17 @@ def test_games_and_batches_are_halved_where_the_buffer_cannot_be_smaller():
     fits = memory.proposal(Need(3 * gb, 10 * gb, 2 * gb, gb, 0, False), 8 * gb, config, 2, length)
     assert fits == dataclasses.replace(config, batch_size=2048)
     with pytest.raises(memory.TooLittleError, match="try a smaller network"):
-        memory.demand(Need(9 * gb, 9 * gb, 9 * gb, gb, 8 * gb, False), 8 * gb, config, 2, length)
+        memory.demand_fit(Need(9 * gb, 9 * gb, 9 * gb, gb, 8 * gb, False), 8 * gb, config, 2, length)
 
 
 def test_what_is_saved_on_a_cpu_is_a_copy_in_the_same_memory():
     need = Need(play=5, learn=6, run=4, ring=1, weights=0, saved=True)
     assert need.most == 10
-    memory.demand(need, 10, GO, 1, length)
-    memory.demand(need, None, GO, 1, length)
-    memory.demand(need._replace(saved=False), 6, GO, 1, length)
+    memory.demand_fit(need, 10, GO, 1, length)
+    memory.demand_fit(need, None, GO, 1, length)
+    memory.demand_fit(need._replace(saved=False), 6, GO, 1, length)
     with pytest.raises(memory.TooLittleError):
-        memory.demand(need, 9, GO, 1, length)
+        memory.demand_fit(need, 9, GO, 1, length)
 
 
 def test_cpu_devices_share_the_machine():

@@ -17,7 +17,7 @@ import envs
 from agents.config import for_play, preset
 from agents.network.network import make_network
 from agents.players.players import choose_game, game_of, make_player
-from agents.run.resume import save
+from agents.run.resume import save_run
 from agents.storage import export
 from agents.storage import weights as models
 from agents.storage.checkpoint import CheckpointError
@@ -44,8 +44,8 @@ def folders(tmp_path_factory):
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
     run = run._replace(learning=run.learning._replace(ema_weights=jax.tree.map(noise, run.learning.ema_weights)))
-    save(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
-    models.save(home / "run", home / "model")
+    save_run(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
+    models.export_network(home / "run", home / "model")
     return home / "run", home / "model"
 
 
@@ -54,15 +54,15 @@ def test_a_model_plays_as_its_run(folders):
     states = jax.vmap(lambda _: game.init())(jnp.arange(4))
     found = []
     for folder in folders:
-        path = models.find(folder)
+        path = models.find_network(folder)
         config = models.about(path)["config"]
-        found.append(make_network(game, config).apply(models.load(path, config), jax.vmap(game.observe)(states)))
+        found.append(make_network(game, config).apply(models.load_arrays(path, config), jax.vmap(game.observe)(states)))
     for ours, theirs in zip(*found, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=0.02)  # half precision has eleven bits
         assert np.abs(theirs).max() > 0.05
     assert game_of(str(folders[1])) == game.name
     assert make_player(f"{folders[1]}@0", game, 8).name == f"{folders[1]}@0"
-    of_run, of_model = (models.about(models.find(folder)) for folder in folders)
+    of_run, of_model = (models.about(models.find_network(folder)) for folder in folders)
     assert of_model["total_games"] == 7
     assert of_model["config"] == dataclasses.replace(of_run["config"], out="")
 
@@ -80,38 +80,38 @@ def test_a_model_says_how_it_plays(folders, tmp_path, monkeypatch, capsys):
 
 
 def test_it_is_small_and_leaves_nothing_beside(folders):
-    assert [path.name for path in folders[1].iterdir()] == [models.FILE]
+    assert [path.name for path in folders[1].iterdir()] == [models.NETWORK_FILE]
     config = models.about(folders[1])["config"]
-    count = sum(x.size for x in jax.tree.leaves(models.load(folders[1], config)))
-    assert (folders[1] / models.FILE).stat().st_size < 2 * count + 20_000
+    count = sum(x.size for x in jax.tree.leaves(models.load_arrays(folders[1], config)))
+    assert (folders[1] / models.NETWORK_FILE).stat().st_size < 2 * count + 20_000
 
 
 def test_damaged_or_foreign_files_are_refused(folders, tmp_path):
-    whole = (folders[1] / models.FILE).read_bytes()
+    whole = (folders[1] / models.NETWORK_FILE).read_bytes()
     for content in (b"", b"nonsense", whole[: len(whole) // 2]):
-        (tmp_path / models.FILE).write_bytes(content)
+        (tmp_path / models.NETWORK_FILE).write_bytes(content)
         with pytest.raises(CheckpointError, match="damaged"):
             models.about(tmp_path)
-    (tmp_path / models.FILE).write_bytes(whole)
+    (tmp_path / models.NETWORK_FILE).write_bytes(whole)
     with pytest.raises(CheckpointError, match="does not fit"):
-        models.load(tmp_path, dataclasses.replace(models.about(tmp_path)["config"], channels=16))
+        models.load_arrays(tmp_path, dataclasses.replace(models.about(tmp_path)["config"], channels=16))
     with pytest.raises(CheckpointError, match="no checkpoint"):
-        models.find(tmp_path / "nowhere")
+        models.find_network(tmp_path / "nowhere")
 
 
 def test_what_half_precision_cannot_hold_is_refused(folders, tmp_path, monkeypatch):
     huge = lambda path, config: {"params": {"kernel": np.full(3, 1e6, np.float32)}}
-    monkeypatch.setattr(models, "load", huge)
+    monkeypatch.setattr(models, "load_arrays", huge)
     with pytest.raises(ValueError, match="half precision"):
-        models.save(folders[0], tmp_path / "new")
+        models.export_network(folders[0], tmp_path / "new")
     assert not (tmp_path / "new").exists()
 
 
 def test_config_of_another_version(folders, tmp_path):
-    with np.load(folders[1] / models.FILE) as file:
+    with np.load(folders[1] / models.NETWORK_FILE) as file:
         arrays = dict(file)
     arrays[models.ABOUT] = np.array('{"config": {"unheard_of": 1}}')
-    np.savez(tmp_path / models.FILE, **arrays)
+    np.savez(tmp_path / models.NETWORK_FILE, **arrays)
     with pytest.raises(CheckpointError, match="another version"):
         models.about(tmp_path)
 
@@ -120,10 +120,10 @@ def test_shipped_networks_are_found_from_any_folder(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     models.shipped.cache_clear()
     assert models.shipped(envs.make("tictactoe")) == "models/tictactoe"
-    assert models.find(Path("models/tictactoe")) == models.SHIPPED / "tictactoe"
+    assert models.find_network(Path("models/tictactoe")) == models.SHIPPED / "tictactoe"
     assert game_of("models/tictactoe@8") == envs.make("tictactoe").name
     with pytest.raises(CheckpointError, match="does not exist"):
-        models.find(Path("models/nowhere"))
+        models.find_network(Path("models/nowhere"))
 
 
 def test_a_network_of_ones_own_comes_before_a_shipped_one_of_the_same_name(folders, monkeypatch, tmp_path):
@@ -137,13 +137,13 @@ def test_a_network_of_ones_own_comes_before_a_shipped_one_of_the_same_name(folde
 
 def rewritten(folder, to, **arrays):
     """A copy of a network's file with some arrays replaced; None removes one."""
-    with np.load(folder / models.FILE) as file:
+    with np.load(folder / models.NETWORK_FILE) as file:
         kept = {**file, **arrays}
-    np.savez_compressed(to / models.FILE, **{name: x for name, x in kept.items() if x is not None})
+    np.savez_compressed(to / models.NETWORK_FILE, **{name: x for name, x in kept.items() if x is not None})
 
 
 def record_of(folder, **options):
-    with np.load(folder / models.FILE) as file:
+    with np.load(folder / models.NETWORK_FILE) as file:
         record = json.loads(str(file[models.ABOUT]))
     record["config"] |= options
     return np.array(json.dumps(record))
@@ -151,7 +151,7 @@ def record_of(folder, **options):
 
 def test_a_ladder_of_one_network_is_refused(folders, monkeypatch, capsys):
     """The folder of a network in place of that of its run."""
-    path = models.find(folders[0])
+    path = models.find_network(folders[0])
     code, said = in_process("evaluate.py", ["ladder", str(path)], monkeypatch, capsys)
     assert (code, said.count("\n")) == (2, 1)
     assert f"one network; its run is {folders[0]}" in said
@@ -159,7 +159,7 @@ def test_a_ladder_of_one_network_is_refused(folders, monkeypatch, capsys):
 
 @pytest.fixture
 def name_of_kernel(folders):
-    with np.load(folders[1] / models.FILE) as file:
+    with np.load(folders[1] / models.NETWORK_FILE) as file:
         return next(name for name, x in file.items() if x.ndim == 4)
 
 
@@ -206,11 +206,11 @@ def test_arrays_are_judged_before_they_are_read(folders, tmp_path, name_of_kerne
     huge = np.zeros(2**26, np.uint8)
     rewritten(folders[1], tmp_path, stranger=huge)
     tracemalloc.start()
-    models.load(tmp_path, config)
+    models.load_arrays(tmp_path, config)
     rewritten(folders[1], tmp_path, **{name_of_kernel: huge})
     tracemalloc.reset_peak()
     with pytest.raises(CheckpointError, match="does not fit its game"):
-        models.load(tmp_path, config)
+        models.load_arrays(tmp_path, config)
     assert tracemalloc.get_traced_memory()[1] < 2**23
     tracemalloc.stop()
 
@@ -218,18 +218,18 @@ def test_arrays_are_judged_before_they_are_read(folders, tmp_path, name_of_kerne
 @pytest.mark.parametrize("wrong", [np.nan, np.inf, "text", None])
 def test_weights_are_finite_numbers(folders, tmp_path, name_of_kernel, wrong):
     config = models.about(folders[1])["config"]
-    with np.load(folders[1] / models.FILE) as file:
+    with np.load(folders[1] / models.NETWORK_FILE) as file:
         kernel = file[name_of_kernel]
     array = None if wrong is None else np.full(kernel.shape, wrong)
     rewritten(folders[1], tmp_path, **{name_of_kernel: array})
     with pytest.raises(CheckpointError, match="is missing|finite numbers|bytes of <U"):
-        models.load(tmp_path, config)
+        models.load_arrays(tmp_path, config)
 
 
 def test_objects_are_never_unpickled(folders, tmp_path, name_of_kernel):
     config = models.about(folders[1])["config"]
-    with np.load(folders[1] / models.FILE) as file:
+    with np.load(folders[1] / models.NETWORK_FILE) as file:
         shape = file[name_of_kernel].shape
     rewritten(folders[1], tmp_path, **{name_of_kernel: np.full(shape, object())})
     with pytest.raises(CheckpointError, match="cannot have|finite"):
-        models.load(tmp_path, config)
+        models.load_arrays(tmp_path, config)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import envs
-from agents.players import PlayerSpec, make_player, parse, register_player
+from agents.players import PlayerSpec, make_player, parse_player, register_player
 from agents.players.spec import REGISTRY
 
 
@@ -28,9 +28,9 @@ from agents.players.spec import REGISTRY
     ],
 )
 def test_a_name_and_its_text(text, spec):
-    assert parse(text) == spec
+    assert parse_player(text) == spec
     assert str(spec) == text
-    assert parse(spec) is spec
+    assert parse_player(spec) is spec
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_name_and_its_text(text, spec):
 )
 def test_text_that_names_no_player(text, key):
     with pytest.raises(ValueError, match=r"^player '") as refused:
-        parse(text)
+        parse_player(text)
     assert key in str(refused.value)
 
 

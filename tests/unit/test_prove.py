@@ -26,7 +26,7 @@ def test_draws():
     table = retrograde.solve(game)
     for pair in itertools.permutations(["a1", "b2", "b3"], 2):
         state = saved.replay(game, game.init(), pair)[0][-1]
-        place = retrograde.find(table, jax.tree.map(lambda x: x[None], state))[0]
+        place = retrograde.index_in_table(table, jax.tree.map(lambda x: x[None], state))[0]
         verdict = solve(state, all_moves=True)
         assert verdict.value == int(table.values[place])
         assert kept(verdict) == set(np.flatnonzero(table.best[place]).tolist())

@@ -210,17 +210,17 @@ def test_an_archive_survives_a_crash_and_drops_what_came_after(tmp_path):
         games.add(number, packed)
     games.close()
     count = int(packed.there.sum())
-    lines = list(game_log.read(tmp_path))
+    lines = list(game_log.read_games(tmp_path))
     assert len(lines) == 3 * count
     positions = game_log.replay(GAME, lines[0])
     assert bool(GAME.over(positions[-1])) and GAME.rewards(positions[-1]).tolist() == lines[0]["rewards"]
-    with (tmp_path / game_log.FILE).open("a") as file:
+    with (tmp_path / game_log.GAMES_FILE).open("a") as file:
         file.write('{"iteration":3,"moves":["a1"')  # the power failed here
     again = game_log.GameLog(tmp_path, GAME, 2)
-    assert len(list(game_log.read(tmp_path))) == 3 * count  # nothing is lost before the run has come further
+    assert len(list(game_log.read_games(tmp_path))) == 3 * count  # nothing is lost before the run has come further
     again.add(3, packed._replace(there=np.zeros_like(packed.there)))
     again.close()
-    assert [line["iteration"] for line in game_log.read(tmp_path)] == [1] * count + [2] * count
+    assert [line["iteration"] for line in game_log.read_games(tmp_path)] == [1] * count + [2] * count
     with pytest.raises(ValueError, match="move 2, .*, is not legal"):
         game_log.replay(GAME, {"moves": [lines[0]["moves"][0]] * 2})
 

@@ -22,7 +22,7 @@ from agents.config import Config
 from agents.network.network import make_network
 from agents.run import diagnosis, loop
 from agents.run.folder import open_folder
-from agents.run.resume import load_run, save, snapshot
+from agents.run.resume import load_run, save_run, snapshot
 from agents.runtime import mesh, processes
 from agents.storage import checkpoint, jsonl
 from agents.storage import weights as models
@@ -51,8 +51,8 @@ def parts():
 def original(parts, tmp_path_factory):
     start, iterate, _ = parts
     folder, run = tmp_path_factory.mktemp("saved"), start()
-    save(folder, run, SMALL)
-    save(folder, iterate(run, 0.0)[0], SMALL)
+    save_run(folder, run, SMALL)
+    save_run(folder, iterate(run, 0.0)[0], SMALL)
     return folder
 
 
@@ -81,8 +81,10 @@ def test_training_goes_on_while_a_run_is_saved(parts, tmp_path, monkeypatch):
     go_on.set()
     saver.wait()
     assert saver.saved == 0
-    assert same(load_run(checkpoint.find(tmp_path, "resume"), SMALL, one), before)
-    assert same(models.load(checkpoint.find(tmp_path, "networks"), SMALL), before.learning.ema_weights)
+    assert same(load_run(checkpoint.find_checkpoint(tmp_path, "resume"), SMALL, one), before)
+    assert same(
+        models.load_arrays(checkpoint.find_checkpoint(tmp_path, "networks"), SMALL), before.learning.ema_weights
+    )
     assert sorted(p.relative_to(tmp_path).as_posix() for p in tmp_path.glob("*/*")) == ["networks/0", "resume/0"]
 
 
@@ -141,7 +143,7 @@ def test_a_save_that_fails_leaves_the_ones_before(saved, parts):
         saver.finish(snapshot(run))
     (saved / "resume").unlink()
     (saved / "elsewhere").rename(saved / "resume")
-    assert checkpoint.find(saved, "resume") == saved / "resume/1"
+    assert checkpoint.find_checkpoint(saved, "resume") == saved / "resume/1"
     again = checkpoint.Saver(saved, SMALL, said.append, 1)
     again.finish(snapshot(run))
     assert [p.name for p in checkpoint.numbered(saved / "resume")] == ["1", "2"]
@@ -151,7 +153,7 @@ def test_as_many_checkpoints_are_kept_as_asked(parts, tmp_path):
     start, _, _ = parts
     for i in (3, 20, 100, 101):
         run = start()._replace(iteration=jnp.int32(i))
-        save(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
+        save_run(tmp_path, run, dataclasses.replace(SMALL, keep_checkpoints=3))
     assert {p.name for p in (tmp_path / "resume").iterdir()} == {"20", "100", "101"}
     with pytest.raises(ValueError, match="--keep_checkpoints: expected 1 to"):
         dataclasses.replace(SMALL, keep_checkpoints=0)
@@ -160,7 +162,7 @@ def test_as_many_checkpoints_are_kept_as_asked(parts, tmp_path):
 def test_leftovers_of_killed_saves_are_removed(saved):
     for name in ("resume/7.writing", "resume/9.writing.orbax-checkpoint-tmp", "networks/7.writing"):
         (saved / name / "run").mkdir(parents=True)
-    assert checkpoint.find(saved, "resume").name == checkpoint.find(saved, "networks").name == "1"
+    assert checkpoint.find_checkpoint(saved, "resume").name == checkpoint.find_checkpoint(saved, "networks").name == "1"
     checkpoint.Saver(saved, SMALL, print, 1)
     assert {p.name for kind in ("resume", "networks") for p in (saved / kind).iterdir()} == {"0", "1"}
 
@@ -170,26 +172,26 @@ def test_going_on_from_an_earlier_iteration_drops_the_later_ones(saved, parts):
     start, _, _ = parts
     run = start()
     checkpoint.forget_later(saved, 0)
-    assert checkpoint.find(saved, "resume").name == checkpoint.find(saved, "networks").name == "0"
+    assert checkpoint.find_checkpoint(saved, "resume").name == checkpoint.find_checkpoint(saved, "networks").name == "0"
     assert (saved / "resume/1.old").is_dir()
-    save(saved, run._replace(iteration=jnp.int32(1)), SMALL)
+    save_run(saved, run._replace(iteration=jnp.int32(1)), SMALL)
     assert {p.name for p in (saved / "resume").iterdir()} == {p.name for p in (saved / "networks").iterdir()}
     assert {p.name for p in (saved / "networks").iterdir()} == {"0", "1"}
 
 
 def test_the_best_network_stays(saved):
-    assert checkpoint.best(saved) is None
-    weights = models.load(saved / "networks/1", SMALL)
+    assert checkpoint.best_network(saved) is None
+    weights = models.load_arrays(saved / "networks/1", SMALL)
     for iteration in (0, 1, 0, 1):
         marked = checkpoint.mark_best(saved, iteration)
-        assert marked == checkpoint.best(saved) == saved / f"best/{iteration}"
+        assert marked == checkpoint.best_network(saved) == saved / f"best/{iteration}"
         assert [p.name for p in (saved / "best").iterdir()] == [str(iteration)]
     checkpoint.forget_later(saved, 0)
-    assert models.find(saved / "best/1") == checkpoint.best(saved)
-    assert same(models.load(saved / "best/1", SMALL), weights)
-    assert checkpoint.find(saved, "networks").name == "0"
+    assert models.find_network(saved / "best/1") == checkpoint.best_network(saved)
+    assert same(models.load_arrays(saved / "best/1", SMALL), weights)
+    assert checkpoint.find_checkpoint(saved, "networks").name == "0"
     next((saved / "best/1").rglob("manifest.ocdbt")).write_bytes(b"")
-    assert checkpoint.best(saved) is None
+    assert checkpoint.best_network(saved) is None
 
 
 # Damage
@@ -201,7 +203,7 @@ def spoil(path: pathlib.Path, how: str) -> None:
     data[len(data) // 2] ^= 1
     changed = {"bit": bytes(data), "short": bytes(data[:-1]), "empty": b""}
     if how == "sums":
-        (path / checkpoint.SUMS).write_text("{")
+        (path / checkpoint.CHECKSUMS_FILE).write_text("{")
     elif how == "missing":
         file.unlink()
     else:
@@ -212,15 +214,15 @@ def spoil(path: pathlib.Path, how: str) -> None:
 @pytest.mark.parametrize("kind", ["resume", "networks"])
 def test_a_damaged_newest_checkpoint_is_passed_over(saved, capsys, kind, how):
     spoil(saved / kind / "1", how)
-    assert checkpoint.find(saved, kind) == saved / kind / "0"
+    assert checkpoint.find_checkpoint(saved, kind) == saved / kind / "0"
     warning = capsys.readouterr().err
     assert warning.startswith(f"warning: checkpoint {saved}/{kind}/1 is damaged: ")
     assert warning.endswith(f"; using {saved}/{kind}/0\n") and warning.count("\n") == 1
     with pytest.raises(checkpoint.CheckpointError, match=f"{kind}/1 is damaged: "):
-        checkpoint.find(saved / kind / "1", kind)
+        checkpoint.find_checkpoint(saved / kind / "1", kind)
     spoil(saved / kind / "0", how)
     with pytest.raises(checkpoint.CheckpointError, match=f"{kind}/1 is damaged: "):
-        checkpoint.find(saved, kind)
+        checkpoint.find_checkpoint(saved, kind)
 
 
 def test_metrics_are_whole_whatever_happened(tmp_path):
@@ -277,7 +279,7 @@ def test_a_large_file_is_cut_where_it_has_to_be(tmp_path, monkeypatch):
 
 def test_a_diagnosis_that_cannot_be_written_does_not_hide_what_happened(parts, tmp_path):
     run = parts[0]()
-    problem = diagnosis.write(tmp_path / "nowhere", run, SMALL)
+    problem = diagnosis.write_diagnosis(tmp_path / "nowhere", run, SMALL)
     assert isinstance(problem, FileNotFoundError)
     said = str(diagnosis.NotFiniteError(problem, run, "there is no checkpoint yet"))
     assert "not finite in self-play; diagnosis.json with the details could not be written (No such file" in said
@@ -318,9 +320,11 @@ def test_the_network_is_kept_where_the_last_checkpoint_fails(parts, monkeypatch,
     with pytest.raises(
         checkpoint.CheckpointError, match="iteration 0 could not be saved: .*there is no checkpoint yet"
     ):
-        save(tmp_path / "run", run, SMALL)
+        save_run(tmp_path / "run", run, SMALL)
     loop.keep_network(tmp_path / "run", run, SMALL, {"minutes": 1.0}, types.SimpleNamespace(say=said.append))
     (line,) = said
-    assert line == f"warning: of iteration 0 only the network is kept: {tmp_path / 'run' / 'last' / models.FILE}"
+    assert (
+        line == f"warning: of iteration 0 only the network is kept: {tmp_path / 'run' / 'last' / models.NETWORK_FILE}"
+    )
     found = models.load_network(tmp_path / "run" / "last")
     assert same(found.weights, run.learning.ema_weights)

@@ -37,8 +37,8 @@ def with_players(actions, first=0):
 
 def test_a_whole_game_both_ways(played):
     states, actions = played
-    text = ours.write(GAME, states[0], with_players(actions), ours.score(states[-1], 6.5))
-    start, names, _ = ours.begin(GAME, text.encode())
+    text = ours.write_sgf(GAME, states[0], with_players(actions), ours.score(states[-1], 6.5))
+    start, names, _ = ours.start_from_sgf(GAME, text.encode())
     again, same = saved.replay(GAME, start, names)
     assert same == actions
     assert GAME.to_record(again[-1]) == GAME.to_record(states[-1])
@@ -47,7 +47,7 @@ def test_a_whole_game_both_ways(played):
 def test_sgfmill_plays_the_same_game(played):
     """Its own board, captures included, is the independent program; and its area score."""
     states, actions = played
-    file = sgf.Sgf_game.from_string(ours.write(GAME, states[0], with_players(actions)))
+    file = sgf.Sgf_game.from_string(ours.write_sgf(GAME, states[0], with_players(actions)))
     assert (file.get_size(), file.get_komi()) == (9, 6.5)
     board, moves = sgf_moves.get_setup_and_moves(file)
     for colour, point in moves:
@@ -61,15 +61,15 @@ def test_sgfmill_plays_the_same_game(played):
 
 def test_set_up_stones_handicap_and_who_begins():
     text = "(;FF[4]GM[1]SZ[9]KM[6.5]HA[2]AB[cc][gg]AW[ee];W[cg];B[tt];W[])"
-    start, names, _ = ours.begin(GAME, text.encode())
+    start, names, _ = ours.start_from_sgf(GAME, text.encode())
     assert names == ["C3", "pass", "pass"]  # SGF counts rows from the top: cg is column c, row 7 of 9
     board = GAME.to_record(start)["board"]
     assert [GAME.action_name(p) for p in np.flatnonzero(board)] == ["C7", "E5", "G3"]
     assert board[GAME.parse_action("E5")] == -1
     assert int(GAME.player(start)) == 1
-    told, *_ = ours.begin(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
+    told, *_ = ours.start_from_sgf(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
     assert int(GAME.player(told)) == 1
-    again, names, _ = ours.begin(GAME, ours.write(GAME, start, [(1, 5)]).encode())
+    again, names, _ = ours.start_from_sgf(GAME, ours.write_sgf(GAME, start, [(1, 5)]).encode())
     assert GAME.to_record(again)["board"] == board
     assert int(GAME.player(again)) == 1
     assert names == ["F9"]
@@ -77,7 +77,7 @@ def test_set_up_stones_handicap_and_who_begins():
 
 def test_variations_and_comments_are_passed_over():
     text = "(;SZ[9]KM[6.5]C[a comment \\] here];B[aa]C[good](;W[bb];B[cc])(;W[dd]))"
-    assert ours.begin(GAME, text.encode())[1] == ["A9", "B8", "C7"]
+    assert ours.start_from_sgf(GAME, text.encode())[1] == ["A9", "B8", "C7"]
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_variations_and_comments_are_passed_over():
     ],
 )
 def test_who_resigned_is_read(text, resigned):
-    assert ours.begin(GAME, text.encode()).resigned == resigned
+    assert ours.start_from_sgf(GAME, text.encode()).resigned == resigned
 
 
 def test_a_mark_on_every_point_is_where_sgfmill_sees_it():
     for action in (0, 8, 40, 72, 80):
-        file = sgf.Sgf_game.from_string(ours.write(GAME, GAME.init(), [(0, action)]))
+        file = sgf.Sgf_game.from_string(ours.write_sgf(GAME, GAME.init(), [(0, action)]))
         row, col = file.get_main_sequence()[1].get_move()[1]
         assert boards.Board(9).side == 9
         assert GAME.action_name(action) == f"{'ABCDEFGHJ'[col]}{row + 1}"
@@ -126,7 +126,7 @@ def test_a_mark_on_every_point_is_where_sgfmill_sees_it():
 )
 def test_broken_files_are_refused_in_a_line(text, words):
     with pytest.raises(ValueError, match=words) as refused:
-        start, names, _ = ours.begin(GAME, text.encode())
+        start, names, _ = ours.start_from_sgf(GAME, text.encode())
         saved.replay(GAME, start, names)
     assert "\n" not in str(refused.value)
 
@@ -134,9 +134,9 @@ def test_broken_files_are_refused_in_a_line(text, words):
 def test_only_go_has_sgf():
     game = envs.make("tictactoe")
     with pytest.raises(ValueError, match="SGF is for games of Go"):
-        ours.begin(game, b"(;SZ[9])")
+        ours.start_from_sgf(game, b"(;SZ[9])")
     with pytest.raises(ValueError, match="SGF is for games of Go"):
-        ours.write(game, game.init(), [])
+        ours.write_sgf(game, game.init(), [])
 
 
 @pytest.mark.parametrize("encoding", ["zlib_codec", "rot13", "hex", "bz2", "no such", "undefined", "uu", ""])
@@ -145,6 +145,6 @@ def test_only_encodings_of_text_are_read(encoding):
     game = envs.make("go:size=5,komi=7.5")
     file = f"(;FF[4]CA[{encoding}]SZ[5]KM[7.5]RE[B+R];B[cc])".encode()
     try:
-        assert ours.begin(game, file).actions == ["C3"]
+        assert ours.start_from_sgf(game, file).actions == ["C3"]
     except ValueError as error:
         assert str(error).startswith("SGF: ")

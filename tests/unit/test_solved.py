@@ -31,7 +31,7 @@ def test_moves_are_counted_by_phase(tmp_path, packed):
     game, path = envs.make("tictactoe"), tmp_path / "positions"
     text = "\n".join(map(json.dumps, POSITIONS)).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
-    found = solved_positions.read(path, game)
+    found = solved_positions.read_positions(path, game)
     assert found.right.sum(1).tolist() == [1, 1, 9]
     assert found.legal.sum(1).tolist() == [5, 6, 9]
     moves = solved_positions.choose(lowest(game), found)
@@ -55,11 +55,11 @@ def test_other_variants_in_the_file_are_passed_over(tmp_path, golden):
     path = tmp_path / "all.jsonl"
     path.write_text("\n".join(map(json.dumps, lines)))
     for name in ("foq", "foq_single"):
-        found = solved_positions.read(path, envs.make(name))
+        found = solved_positions.read_positions(path, envs.make(name))
         assert len(found.right) == sum(line["variant"] == name for line in lines) > 100
         assert (found.right & ~found.legal).sum() == 0
     with pytest.raises(ValueError, match="no solved position of foq_multi"):
-        solved_positions.read(path, envs.make("foq_multi"))
+        solved_positions.read_positions(path, envs.make("foq_multi"))
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_broken_files_are_refused(tmp_path, line, said):
     path = tmp_path / "broken.jsonl"
     path.write_text(line + "\n" if line else "")
     with pytest.raises(ValueError, match=said):
-        solved_positions.read(path, envs.make("tictactoe"))
+        solved_positions.read_positions(path, envs.make("tictactoe"))
     path.write_bytes(b"\x1f\x8b damaged")
     with pytest.raises(ValueError, match="damaged"):
-        solved_positions.read(path, envs.make("tictactoe"))
+        solved_positions.read_positions(path, envs.make("tictactoe"))
 
 
 def test_wilson_by_hand():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import envs
-from agents.players.spec import parse
+from agents.players.spec import parse_player
 from agents.players.stateful import TreePlayer, even_step
 
 
@@ -22,7 +22,7 @@ def test_a_prime_number_is_missed_by_a_few():
 @pytest.mark.parametrize(("spec", "simulations"), [("uct:16", 16), ("uct:120", 120), ("models/tictactoe@8", 8)])
 def test_as_many_simulations_are_made_as_are_asked_for(spec, simulations):
     game = envs.make("tictactoe")
-    tree_player = TreePlayer(parse(spec), game)
+    tree_player = TreePlayer(parse_player(spec), game)
     tree_player.place(game.init(), [], game.init())
     assert tree_player.think(60.0, simulations) == simulations
     assert sum(move["visits"] for move in tree_player.report(9)["moves"]) == simulations

@@ -20,8 +20,8 @@ from web_client import ask, begin, rested, served
 
 import envs
 import play
-from agents.players.spec import PlayerSpec, parse
-from agents.serve.options import Options
+from agents.players.spec import PlayerSpec, parse_player
+from agents.serve.options import PlayOptions
 from agents.serve.views import changed, look_at
 from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
@@ -31,7 +31,7 @@ from agents.serve.web.sessions import Limits, Refused, Sessions
 from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[2]
-OPTIONS = Options(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
+OPTIONS = PlayOptions(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
 PEOPLE = ["person", "person"]
 
 
@@ -360,16 +360,16 @@ def test_nobody_thinks_more_than_asked(player, asked, made, thinker):
 def test_a_run_is_played_with_its_newest_network(tmp_path, monkeypatch):
     """As it is while nothing newer is there, or no longer anything."""
     game, old = envs.make("tictactoe"), ROOT / "models" / "tictactoe"
-    with np.load(old / models.FILE) as file:
+    with np.load(old / models.NETWORK_FILE) as file:
         arrays = {name: x if name == models.ABOUT else x + np.float16(1) for name, x in file.items()}
-    np.savez(tmp_path / models.FILE, **arrays)
-    engine = thinker_file.make_engine(game, parse(str(old)), 32)
+    np.savez(tmp_path / models.NETWORK_FILE, **arrays)
+    engine = thinker_file.make_engine(game, parse_player(str(old)), 32)
     assert thinker_file.renewed(engine) is engine
-    monkeypatch.setattr(models, "find", lambda path: tmp_path)
+    monkeypatch.setattr(models, "find_network", lambda path: tmp_path)
     newer = thinker_file.renewed(engine)
     apart = jax.tree.map(lambda x, y: float(np.abs(x - y).min()), newer.weights, engine.weights)
     assert min(jax.tree.leaves(apart)) > 0.9
-    (tmp_path / models.FILE).write_bytes(b"")
+    (tmp_path / models.NETWORK_FILE).write_bytes(b"")
     assert thinker_file.renewed(engine) is engine
 
 
@@ -377,7 +377,7 @@ def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):
     """A position of another game breaks one answer; the next one in the queue is given."""
     game, left = envs.make("tictactoe"), queue.SimpleQueue()
     busy = threading.Event()
-    make = lambda s, done: Job(game, parse("random"), s, 0, 8, 60.0, done)
+    make = lambda s, done: Job(game, parse_player("random"), s, 0, 8, 60.0, done)
     thinker.submit(make(game.init(), lambda job: busy.wait(60)))  # while the others queue up
     broken, sound = (thinker.submit(make(s, left.put)) for s in (envs.make("foq").init(), game.init()))
     busy.set()

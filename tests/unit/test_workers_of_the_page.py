@@ -14,7 +14,7 @@ import pytest
 import envs
 from agents.players.spec import PlayerSpec
 from agents.serve.web import batched_search
-from agents.serve.web.batched_search import Job, Thinker, Turns, fitting
+from agents.serve.web.batched_search import FairLock, Job, Thinker, fitting
 
 GAMES = [envs.make(name) for name in ("tictactoe", "connect_four:rows=4,cols=4", "gomoku:size=5", "sum_to_100")]
 
@@ -59,7 +59,7 @@ def test_a_player_that_makes_room_finishes_its_jobs(thinker, monkeypatch):
 
 
 def test_turns_are_given_one_at_a_time_and_in_order():
-    turns, order, inside = Turns(), [], []
+    turns, order, inside = FairLock(), [], []
     threads = []
 
     def work(number):

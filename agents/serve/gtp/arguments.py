@@ -7,7 +7,7 @@ from pathlib import Path
 
 from envs import go
 
-COLOURS = {"b": 0, "black": 0, "w": 1, "white": 1}
+COLOUR_WORDS = {"b": 0, "black": 0, "w": 1, "white": 1}
 WHOLE = re.compile(r"[0-9]{1,9}")
 
 
@@ -19,9 +19,9 @@ SYNTAX = Refusal("syntax error")
 
 
 def read_colour(word: str) -> int:
-    if word.lower() not in COLOURS:
+    if word.lower() not in COLOUR_WORDS:
         raise SYNTAX
-    return COLOURS[word.lower()]
+    return COLOUR_WORDS[word.lower()]
 
 
 def read_whole(word: str) -> int:

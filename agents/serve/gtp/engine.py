@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import envs
 from agents.players.players import game_of
-from agents.players.spec import NETWORK, UCT, PlayerSpec, parse
+from agents.players.spec import NETWORK, UCT, PlayerSpec, parse_player
 from agents.players.stateful import TreePlayer, same_board
 from agents.serve import options as settings
 from agents.serve import sgf
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from agents.storage import weights
 from envs import go, saved
 from envs.game import Game, HistoryState
@@ -86,7 +86,7 @@ def without_passes(state: Any) -> Any:
 class Engine:
     """A game of Go and its player. `clock` is None until a controller sets one."""
 
-    def __init__(self, options: Options, game: Game):
+    def __init__(self, options: PlayOptions, game: Game):
         """
         Raises:
             ValueError: the game is not Go, or the player does not search.
@@ -248,7 +248,7 @@ class Engine:
 
 def _searcher(opponent: str, num_simulations: int) -> PlayerSpec:
     """The player to search with, and its simulations."""
-    spec = parse(opponent)
+    spec = parse_player(opponent)
     number = num_simulations if spec.number is None else spec.number
     spec = dataclasses.replace(spec, number=number)
     if not spec.searches or spec.proof_positions is not None or spec.seconds is not None:

@@ -31,7 +31,7 @@ from agents.serve.gtp.arguments import (
 )
 from agents.serve.gtp.engine import Clock, Engine
 from agents.serve.gtp.reports import ANALYSES
-from agents.serve.options import Options
+from agents.serve.options import PlayOptions
 from envs import go, saved
 
 # Commands: (engine, arguments) -> the answer
@@ -154,7 +154,7 @@ def loadsgf(engine: Engine, arguments: list[str]) -> str:
     if not path.is_file():
         raise Refusal("cannot load file")
     with path.open("rb") as file:
-        kifu = sgf.read(file.read(sgf.LARGEST_FILE + 1))
+        kifu = sgf.read_sgf(file.read(sgf.LARGEST_FILE + 1))
     trial = copy.copy(engine)
     komi = engine.komi if kifu.komi is None else kifu.komi
     if (kifu.size, komi) != (engine.size, engine.komi):
@@ -168,7 +168,7 @@ def loadsgf(engine: Engine, arguments: list[str]) -> str:
 
 def printsgf(engine: Engine, arguments: list[str]) -> str:
     result = final_score(engine, []) if engine.over else None
-    text = sgf.write(engine.game, engine.steps[0].state, engine.moves(), result)
+    text = sgf.write_sgf(engine.game, engine.steps[0].state, engine.moves(), result)
     if not arguments:
         return text.strip()
     saved.write(read_path(arguments), text)
@@ -272,7 +272,7 @@ COMMANDS: dict[str, Callable[[Engine, list[str]], str]] = {
 # The protocol
 
 
-def parse(line: str) -> tuple[str, list[str]] | None:
+def parse_line(line: str) -> tuple[str, list[str]] | None:
     """Id and words of a line; None if the line needs no answer."""
     line = "".join(c for c in line.replace("\t", " ") if ord(c) >= 32 and ord(c) != 127)
     words = line.partition("#")[0].split()
@@ -285,7 +285,7 @@ def parse(line: str) -> tuple[str, list[str]] | None:
 
 def respond(engine: Engine, line: str, out: TextIO, interrupted: Callable[[], bool] = lambda: True) -> bool:
     """Answers one line; False after quit. Any error still gives exactly one answer."""
-    parsed = parse(line)
+    parsed = parse_line(line)
     if parsed is None:
         return True
     number, (*command,) = parsed
@@ -327,7 +327,7 @@ def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], b
     return waiting, lambda: not waiting.empty()
 
 
-def serve(options: Options) -> None:
+def serve(options: PlayOptions) -> None:
     """Speaks GTP until quit or the end of the input. Compiles before it listens, since a clock may run later."""
     engine = Engine(options, envs.make(options.env))
     print(f"{engine.game.name}: {engine.tree_player.name} compiles its search", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from agents.serve.gtp.arguments import COLOURS, WHOLE, Refusal, expect, read_colour, read_vertex, read_whole
+from agents.serve.gtp.arguments import COLOUR_WORDS, WHOLE, Refusal, expect, read_colour, read_vertex, read_whole
 from agents.serve.gtp.engine import Engine
 
 EVERY = 100  # default centiseconds between two reports of an analysis
@@ -30,7 +30,7 @@ class Wish(NamedTuple):
 def read_wish(engine: Engine, arguments: list[str]) -> Wish:
     """`[colour] [CENTISECONDS]`, then options; the protocol of Leela Zero with `maxmoves` and `ownership` of KataGo."""
     rest = list(arguments)
-    player = read_colour(rest.pop(0)) if rest and rest[0].lower() in COLOURS else engine.to_move
+    player = read_colour(rest.pop(0)) if rest and rest[0].lower() in COLOUR_WORDS else engine.to_move
     numbers = {"interval": EVERY, "minmoves": 0, "maxmoves": SHOWN}
     if rest and WHOLE.fullmatch(rest[0]):
         numbers["interval"] = int(rest.pop(0))

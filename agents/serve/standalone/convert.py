@@ -18,9 +18,9 @@ import numpy as np
 from jax.extend import core as jex_core
 
 from agents.serve.standalone.primitives import PRIMITIVES
-from agents.serve.standalone.values import TYPED, Code, Shape, Tables, Value, number
+from agents.serve.standalone.values import TYPED, Code, Shape, Tables, Value, scalar
 
-LONGEST = 6000  # characters of a function: engines do not optimise very long ones
+LONGEST_FUNCTION = 6000  # characters of a function: engines do not optimise very long ones
 FOLDED = 64  # entries up to which a constant may grow when it is computed in advance
 BYTES = {kind: np.dtype(name).itemsize for name, kind in TYPED.items()}
 DECLARED = re.compile(r"^(?:const|let) (\w+)(;| =)")
@@ -58,13 +58,13 @@ def _tables(tables: Tables) -> list[str]:
     """Every table as `unpack(base64, kind, length, Type)`, in the smallest kind that holds it exactly."""
     lines = []
     for i, x in enumerate(tables.arrays):
-        kind, packed = _packed(x)
+        kind, packed = _packed_array(x)
         text = base64.b64encode(packed.tobytes()).decode()
         lines.append(f'const T{i} = unpack("{text}", "{kind}", {x.size}, {TYPED[str(x.dtype)]});')
     return lines
 
 
-def _packed(x: np.ndarray) -> tuple[str, np.ndarray]:
+def _packed_array(x: np.ndarray) -> tuple[str, np.ndarray]:
     flat = x.ravel()
     if flat.dtype == bool or (flat.dtype.kind in "iu" and ((flat == 0) | (flat == 1)).all()):
         return "bits", np.packbits(flat.astype(bool), bitorder="little")
@@ -87,7 +87,7 @@ class _Function:
         self.line = "an unknown line"  # of the user's code, around the present equation
         names = [f"a{i}_{name}" for i in range(len(closed.jaxpr.invars))]
         types = _types(closed.jaxpr.invars)
-        inputs = [code.array(n, x) if x.shape else number(n, x.dtype) for n, x in zip(names, types, strict=True)]
+        inputs = [code.array(n, x) if x.shape else scalar(n, x.dtype) for n, x in zip(names, types, strict=True)]
         outputs = self.run(closed.jaxpr, closed.consts, inputs)
         results = [code.part(code.whole(x)) if x.shape else x.at(()) for x in outputs]
         answer = results[0] if len(results) == 1 else f"[{', '.join(results)}]"
@@ -154,7 +154,7 @@ class _Function:
         names = ["" if out.shape else self.code.name("w") for out in outs]
         for name in filter(None, names):
             self.code.put(f"let {name};")
-        return [number(n, out.dtype) if n else self.code.empty(out) for n, out in zip(names, outs, strict=True)]
+        return [scalar(n, out.dtype) if n else self.code.empty(out) for n, out in zip(names, outs, strict=True)]
 
     def _assign(self, targets: Sequence[Value], values: Sequence[Value]) -> None:
         """All at once: new values are complete, and no part of a target, before the first is assigned."""
@@ -243,7 +243,7 @@ def _assembled(name: str, code: Code, arguments: list[str], answer: str) -> str:
     """The function, in pieces that engines still optimise. Variables that several pieces need are shared."""
     pieces: list[list[str]] = [[]]
     for line in code.lines:
-        if sum(map(len, pieces[-1])) + len(line) > LONGEST and pieces[-1] and not line.startswith("else"):
+        if sum(map(len, pieces[-1])) + len(line) > LONGEST_FUNCTION and pieces[-1] and not line.startswith("else"):
             pieces.append([])
         pieces[-1].append(line)
     buffers = [f"const {b} = alloc({kind}, {n});" for b, kind, n in code.buffers]

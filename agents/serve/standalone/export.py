@@ -13,11 +13,11 @@ from typing import Any
 from urllib.parse import quote
 
 import envs
-from agents.players.spec import NETWORK, UCT, PlayerSpec, parse
+from agents.players.spec import NETWORK, UCT, PlayerSpec, parse_player
 from agents.serve.levels import levels
-from agents.serve.options import UNTRAINED, Options, opponent
+from agents.serve.options import UNTRAINED, PlayOptions, opponent
 from agents.serve.standalone import kernel
-from agents.serve.standalone.program import description, program
+from agents.serve.standalone.program import description, javascript_program
 from agents.serve.views import way
 from agents.storage import weights as models
 from agents.storage.weights import TrainedNetwork
@@ -49,16 +49,16 @@ class Offer:
     @functools.cached_property
     def trained(self) -> TrainedNetwork | None:
         """The opponent's network; None if it plays by random play-outs."""
-        return models.load_network(self.opponent, self.game) if parse(self.opponent).kind == NETWORK else None
+        return models.load_network(self.opponent, self.game) if parse_player(self.opponent).kind == NETWORK else None
 
     @property
     def name(self) -> str:
         """Of its file: the network's, or that of the game with its options."""
-        network = parse(self.opponent).kind == NETWORK
+        network = parse_player(self.opponent).kind == NETWORK
         return Path(self.opponent).name if network else re.sub(r"\W+", "_", self.game.name.removesuffix(".py"))
 
 
-def export(options: Options) -> list[Path]:
+def export(options: PlayOptions) -> list[Path]:
     """Writes the pages of the games in `options.env`, each with its opponent, to the file or folder `options.export`.
 
     Returns:
@@ -72,24 +72,24 @@ def export(options: Options) -> list[Path]:
     if path.suffix == ".html":
         if len(chosen) > 1:
             raise ValueError(f"--export: expected a folder for {len(chosen)} games, got {path}")
-        saved.write(path, page(chosen[0]))
+        saved.write(path, game_page(chosen[0]))
         return [path]
     path.mkdir(parents=True, exist_ok=True)
     written = [path / f"{offer.name}.html" for offer in chosen]
     for file, offer in zip(written, chosen, strict=True):
-        saved.write(file, page(offer))
+        saved.write(file, game_page(offer))
     saved.write(path / "index.html", index(chosen))
     return [*written, path / "index.html"]
 
 
-def offers(options: Options) -> list[Offer]:
+def offers(options: PlayOptions) -> list[Offer]:
     """The games in `options.env`, which are separated by spaces; `all` means those of the shipped networks."""
     names = models.shipped_games() if options.env == ALL else options.env.split()
     return [Offer(game, _convertible(opponent(options, game))) for game in dict.fromkeys(map(envs.make, names))]
 
 
 def _convertible(player: str) -> str:
-    spec = parse(player)
+    spec = parse_player(player)
     if spec not in (PlayerSpec(NETWORK, spec.path), PlayerSpec(UCT, number=spec.number)):
         raise ValueError(f"--opponent: expected the folder of a network or uct:N with --export, got {player}")
     return player
@@ -118,14 +118,14 @@ def _picture_in_play(game: Game) -> str:
     return game.svg(states[-1])
 
 
-def page(offer: Offer) -> str:
+def game_page(offer: Offer) -> str:
     """The HTML of a game."""
     bytes_ = base64.b64encode(kernel.module()).decode()
     worker = "\n".join(
         [
             *((HERE / name).read_text(encoding="utf-8") for name in ("runtime.js", "search.js", "session.js")),
-            program(offer.game, offer.trained),
-            f"const about = {json.dumps(about(offer), separators=(',', ':'))};",
+            javascript_program(offer.game, offer.trained),
+            f"const about = {json.dumps(session_facts(offer), separators=(',', ':'))};",
             f'const kernel = Uint8Array.from(atob("{bytes_}"), (c) => c.charCodeAt(0));',
             (HERE / "worker.js").read_text(encoding="utf-8"),
         ]
@@ -154,12 +154,12 @@ def _inside(script: str) -> str:
     return script.replace("</script", "<\\/script")
 
 
-def about(offer: Offer) -> dict[str, Any]:
+def session_facts(offer: Offer) -> dict[str, Any]:
     """What session.js has to know of a game, JSON-ready."""
     game = offer.game
     title, rules = titles(game)
     ways = [way(game, action) for action in range(game.num_actions)]
-    player = parse(offer.opponent).short_name
+    player = parse_player(offer.opponent).short_name
     others = [UNTRAINED, "uct:100", "uct:2000", "random", "person"]
     return {
         "format": saved.FORMAT,

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from agents.serve.standalone.values import Code, Index, Shape, Value, affine, literal, number, plus, times
+from agents.serve.standalone.values import Code, Index, Shape, Value, affine, literal, plus, scalar, times
 
 Values = Value | list[Value]
 Primitive = Callable[..., Values]
@@ -112,7 +112,7 @@ PRIMITIVES.update({name: entrywise(text) for name, text in ENTRYWISE.items()})
 
 
 @primitive("convert_element_type")
-def convert(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
+def convert_type(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
     (x,), to = inputs, out.dtype
     same = x.dtype == np.bool_ or (x.dtype.kind == to.kind and x.dtype.itemsize <= to.itemsize)
     change = (lambda a, d: f"({a}!==0?1:0)") if to == np.bool_ else (lambda a, d: a if same else wrapped(a, to))
@@ -236,11 +236,13 @@ def gather(code: Code, inputs: list[Value], params: Any, out: Shape) -> Value:
     x, indices = (code.force(v) for v in inputs)
     d, sizes, mode, fill = params["dimension_numbers"], params["slice_sizes"], params["mode"], params.get("fill_value")
     if fill is None:  # as in JAX: the lowest number, or the highest without a sign
-        fill = np.nan if out.dtype.kind == "f" else lowest(out.dtype) if out.dtype.kind == "i" else highest(out.dtype)
+        fill = (
+            np.nan if out.dtype.kind == "f" else lowest(out.dtype) if out.dtype.kind == "i" else max_of_type(out.dtype)
+        )
     dims = (d.offset_dims, d.collapsed_slice_dims, d.operand_batching_dims, d.start_indices_batching_dims)
 
     def at(idx: Sequence[Index]) -> str:
-        where, place = split(idx, len(x.shape), *dims)
+        where, place = split_index(idx, len(x.shape), *dims)
         starts = [(dim, indices.at([*where, k]), x.shape[dim] - sizes[dim]) for k, dim in enumerate(d.start_index_map)]
         for dim, text, most in starts:
             place[dim] = plus(place[dim], text if mode == MODES.PROMISE_IN_BOUNDS else clipped(text, most))
@@ -251,7 +253,7 @@ def gather(code: Code, inputs: list[Value], params: Any, out: Shape) -> Value:
     return Value(out.shape, out.dtype, at)
 
 
-def split(idx, rank, inner, absent, batch, batch_of) -> tuple[list[Index], list[Index]]:
+def split_index(idx, rank, inner, absent, batch, batch_of) -> tuple[list[Index], list[Index]]:
     """An index of gathered or scattered windows as the index of the window, and that of the entry within it."""
     where, place = [i for d, i in enumerate(idx) if d not in inner], [0] * rank
     for d, dim in zip(inner, (dim for dim in range(rank) if dim not in (*absent, *batch)), strict=True):
@@ -270,7 +272,7 @@ def scattering(join: Callable[..., str]) -> Primitive:
         batch = d.operand_batching_dims, d.scatter_indices_batching_dims
 
         def body(idx: Sequence[Index]) -> None:
-            where, place = split(idx, len(out.shape), d.update_window_dims, d.inserted_window_dims, *batch)
+            where, place = split_index(idx, len(out.shape), d.update_window_dims, d.inserted_window_dims, *batch)
             for k, dim in enumerate(d.scatter_dims_to_operand_dims):
                 place[dim] = plus(place[dim], indices.at([*where, k]))
             inside = "&&".join(f"{p}>=0&&{p}<{n}" for p, n in zip(place, out.shape, strict=True))
@@ -293,7 +295,7 @@ def lowest(d: np.dtype) -> float:
     return -np.inf if d.kind == "f" else 0 if d.kind == "b" else np.iinfo(d).min
 
 
-def highest(d: np.dtype) -> float:
+def max_of_type(d: np.dtype) -> float:
     return np.inf if d.kind == "f" else 1 if d.kind == "b" else np.iinfo(d).max
 
 
@@ -311,7 +313,7 @@ def folding(join: Callable[..., str], start: Callable[[np.dtype], float]) -> Pri
             return name
 
         if not out.shape:
-            return number(total(()), out.dtype)
+            return scalar(total(()), out.dtype)
         target = code.empty(out)
         body = lambda idx: code.put(f"{target.at(idx)} = {total(idx)};")
         code.loop(out.shape, lambda idx: code.put(code.inside(lambda: body(idx))))
@@ -322,9 +324,9 @@ def folding(join: Callable[..., str], start: Callable[[np.dtype], float]) -> Pri
 
 PRIMITIVES.update({
     f"reduce_{name}": folding(ENTRYWISE[join], start) for name, join, start in (
-        ("sum", "add", lambda d: 0), ("prod", "mul", lambda d: 1), ("max", "max", lowest), ("min", "min", highest),
+        ("sum", "add", lambda d: 0), ("prod", "mul", lambda d: 1), ("max", "max", lowest), ("min", "min", max_of_type),
         ("or", "or", lambda d: 0), ("xor", "xor", lambda d: 0),
-        ("and", "and", lambda d: -1 if d.kind == "i" else highest(d)),
+        ("and", "and", lambda d: -1 if d.kind == "i" else max_of_type(d)),
     )
 })  # fmt: skip
 

@@ -105,6 +105,6 @@ def description(game: Game, trained: TrainedNetwork | None) -> dict[str, Any]:
     }
 
 
-def program(game: Game, trained: TrainedNetwork | None) -> str:
+def javascript_program(game: Game, trained: TrainedNetwork | None) -> str:
     """The JavaScript of `functions`."""
     return convert(functions(game, trained))

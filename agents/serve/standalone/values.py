@@ -81,7 +81,7 @@ def plus(*terms: Index) -> Index:
     return "+".join([*texts, *([str(known)] if known else [])]) if texts else known
 
 
-def number(text: str, dtype: np.dtype) -> Value:
+def scalar(text: str, dtype: np.dtype) -> Value:
     """A scalar."""
     return Value((), dtype, lambda idx: text)
 
@@ -181,7 +181,7 @@ class Code:
         """A number in a local variable."""
         name = self.name("v")
         self.put(f"const {name} = {text};")
-        return number(name, dtype)
+        return scalar(name, dtype)
 
     def loop(self, shape: Sequence[int], body: Callable[[tuple[Index, ...]], None]) -> None:
         """`body(index)` for every index of `shape`."""

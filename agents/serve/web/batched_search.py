@@ -25,7 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.config import for_play
-from agents.players.analysis import look
+from agents.players.analysis import root_summary
 from agents.players.budget import Budget
 from agents.players.players import make_player
 from agents.players.spec import UCT, PlayerSpec
@@ -60,7 +60,7 @@ class Programs(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Engine:
+class SearchEngine:
     """A player that searches, with trees that can be shown."""
 
     game: Game
@@ -76,7 +76,7 @@ class Engine:
 
 
 @functools.lru_cache(maxsize=8)  # prove:N,PLAYER and PLAYER share one, and so do those who come back
-def make_engine(game: Game, spec: PlayerSpec, step: int) -> Engine:
+def make_engine(game: Game, spec: PlayerSpec, step: int) -> SearchEngine:
     """The engine of UCT or of a network, with `step` simulations a call.
 
     Raises:
@@ -89,19 +89,19 @@ def make_engine(game: Game, spec: PlayerSpec, step: int) -> Engine:
     return _engine(game, spec.path, trained.path, make_tree_policy(game, trained.net, config), trained.weights, step)
 
 
-def renewed(engine: Engine) -> Engine:
+def renewed(engine: SearchEngine) -> SearchEngine:
     """The engine with the newest network of its run; unchanged if there is no network any more."""
     with contextlib.suppress(models.CheckpointError, OSError):
-        path = None if engine.folder is None else models.find(Path(engine.folder))
+        path = None if engine.folder is None else models.find_network(Path(engine.folder))
         if path is not None and path != engine.path:
-            weights = jax.device_put(models.load(path, models.about(path)["config"]))
+            weights = jax.device_put(models.load_arrays(path, models.about(path)["config"]))
             return dataclasses.replace(engine, path=path, weights=weights)
     return engine
 
 
 def _engine(
     game: Game, folder: str | None, path: Path | None, tree_policy: TreePolicy, weights: Any, step: int
-) -> Engine:
+) -> SearchEngine:
     def init_tree(weights, key, states):
         return tree_policy.init_tree(weights, key, states, max_nodes)
 
@@ -128,7 +128,7 @@ def _engine(
     tree = jax.eval_shape(lambda: tree_policy.init_tree(weights, jax.random.key(0), one, 2))
     node = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree)) / 2
     max_nodes = int(min(MOST_SIMULATIONS + step, MEMORY / WIDTHS[-1] / node)) + 1
-    return Engine(
+    return SearchEngine(
         game=game,
         folder=folder,
         path=path,
@@ -173,10 +173,10 @@ class Job:
         return self.game.name, self.player, self.step if self.player.searches else 0
 
 
-class Group:
+class LaneGroup:
     """Jobs of one engine, one in each lane of a batch of trees."""
 
-    def __init__(self, engine: Engine):
+    def __init__(self, engine: SearchEngine):
         self.engine = engine
         self.waiting: list[Job] = []
         self.lanes: list[Job] = []
@@ -261,7 +261,7 @@ class Group:
                     seen = jax.device_get((self.tree, programs.policy(self.tree), programs.values(self.tree)))
                 lane, policy, values = jax.tree.map(lambda x: x[i : i + 1], seen)
                 codes = np.asarray(engine.codes(lane))
-                job.report = look(engine.game, lane, policy, values, codes, most=engine.game.num_actions)
+                job.report = root_summary(engine.game, lane, policy, values, codes, most=engine.game.num_actions)
                 if job.choice < 0:  # stopped before its first step: the prior chooses
                     at_root = np.broadcast_to(codes, lane.logits.shape)[0, ROOT]
                     job.choice = int(at_root[lane.logits[0, ROOT].argmax()])
@@ -281,7 +281,7 @@ def fitting(jobs: int, compiled: set[int]) -> int:
     return min((width for width in compiled if smallest <= width <= 4 * smallest), default=smallest)
 
 
-class Turns:
+class FairLock:
     """A lock that is given in the order in which it was asked for. Programs compile one after the other: the first
     guest of a cold server moves after one compilation, not after those of all other guests."""
 
@@ -312,10 +312,10 @@ class Word(enum.Enum):
 class Worker:
     """The thread of one player of one game, so that its compilation delays no other player."""
 
-    def __init__(self, game: Game, player: PlayerSpec, step: int, key: Array, turns: Turns):
+    def __init__(self, game: Game, player: PlayerSpec, step: int, key: Array, turns: FairLock):
         self.game, self.player, self.step, self.turns = game, player, step, turns
         self.compiling = True  # or waiting for its turn to
-        self.group: Group | None = None  # of a player that searches
+        self.group: LaneGroup | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | Word] = queue.SimpleQueue()
         self._act: Callable[..., Array] | None = None  # of a player that does not
         self._solve: Callable[..., proof_number.Verdict] | None = None  # of a player that proves first
@@ -394,7 +394,7 @@ class Worker:
     def _search(self, jobs: list[Job]) -> list[Job]:
         """One step of all searches."""
         if self.group is None:
-            self.group = Group(make_engine(self.game, self.player.base, self.step))
+            self.group = LaneGroup(make_engine(self.game, self.player.base, self.step))
         if not self.group.lanes:
             self.group.engine = renewed(self.group.engine)
         known = {*self.group.lanes, *self.group.waiting}
@@ -436,7 +436,7 @@ class Thinker:
     def __init__(self, seed: int = 0):
         self._seed, self._born = seed, itertools.count()
         self._lock = threading.Lock()
-        self._turns = Turns()
+        self._turns = FairLock()
         self._workers: dict[tuple[str, PlayerSpec, int], Worker] = {}  # the one asked last comes last
 
     def compiling(self, job: Job) -> bool:
@@ -454,7 +454,7 @@ class Thinker:
         """Lanes in use, added up over all steps: more than `steps` if searches shared a batch."""
         return sum(group.searches for group in self._groups())
 
-    def _groups(self) -> list[Group]:
+    def _groups(self) -> list[LaneGroup]:
         return [worker.group for worker in list(self._workers.values()) if worker.group is not None]
 
     def submit(self, job: Job) -> Job:

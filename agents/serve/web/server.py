@@ -42,9 +42,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import envs
 from agents.players.players import make_player
-from agents.players.spec import PERSON, PlayerSpec, parse
-from agents.serve.levels import description
-from agents.serve.options import Options, loopback, opponent
+from agents.players.spec import PERSON, PlayerSpec, parse_player
+from agents.serve.levels import dialog_entry
+from agents.serve.options import PlayOptions, loopback, opponent
 from agents.serve.views import look_at
 from agents.serve.web.batched_search import STEP, Job, Thinker
 from agents.serve.web.sessions import COMMANDS, Refused, ServerContext, Sessions, budgeted, finite
@@ -94,10 +94,10 @@ async def body(request: Request) -> dict[str, Any]:
 
 
 def known_version(request: Request) -> int | None:
-    return number(request, "version")
+    return whole_number(request, "version")
 
 
-def number(request: Request, name: str) -> int | None:
+def whole_number(request: Request, name: str) -> int | None:
     """A whole number of the query; None if it is missing or malformed."""
     text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
@@ -110,7 +110,7 @@ def make_app(context: ServerContext) -> Starlette:
     def games(spec: str | None) -> list[dict[str, Any]]:
         usual = (context.own.name, *(envs.make(name).name for name in envs.list()))
         chosen = [context.game(name) for name in ([spec] if spec else dict.fromkeys(usual))]
-        return [description(game, context.opponents(game)) for game in chosen]
+        return [dialog_entry(game, context.opponents(game)) for game in chosen]
 
     async def list_games(request: Request) -> Response:
         return answer(await run_in_threadpool(games, request.query_params.get("game")))
@@ -133,11 +133,11 @@ def make_app(context: ServerContext) -> Starlette:
 
     async def preview(request: Request) -> Response:
         name, action = request.path_params["id"], request.query_params.get("action")
-        look = lambda: sessions.get(name).preview(known_version(request), action, number(request, "ply"))
+        look = lambda: sessions.get(name).preview(known_version(request), action, whole_number(request, "ply"))
         return answer(await run_in_threadpool(look))
 
     async def past(request: Request) -> Response:
-        name, ply = request.path_params["id"], number(request, "ply")
+        name, ply = request.path_params["id"], whole_number(request, "ply")
         return answer(await run_in_threadpool(lambda: sessions.get(name).past(known_version(request), ply)))
 
     async def command(request: Request) -> Response:
@@ -220,14 +220,14 @@ class OwnName:
 LONGEST_COMPILATION = 120.0  # seconds; the list of games waits no longer
 
 
-def make_context(options: Options, thinker: Thinker) -> ServerContext:
+def make_context(options: PlayOptions, thinker: Thinker) -> ServerContext:
     """The context of a server with these options. The opponent is tried here, so that a wrong one is refused at once.
 
     Raises:
         ValueError: unknown game or opponent.
     """
     game = envs.make(options.env)
-    player = parse(opponent(options, game))
+    player = parse_player(opponent(options, game))
     if player.kind != PERSON:
         make_player(player, game, 0)
     return ServerContext(options, game, thinker)
@@ -260,7 +260,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def serve(options: Options) -> None:
+def serve(options: PlayOptions) -> None:
     """Serves the page until Ctrl-C.
 
     Raises:

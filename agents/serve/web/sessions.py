@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import envs
-from agents.players.spec import PERSON, UCT, PlayerSpec, parse
+from agents.players.spec import PERSON, UCT, PlayerSpec, parse_player
 from agents.serve import levels
-from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, Options, opponent
+from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, PlayOptions, opponent
 from agents.serve.views import Position, changed, look_at, way
 from agents.serve.web.batched_search import Job, Thinker
 from agents.solvers import proof_number
@@ -29,11 +29,11 @@ from envs.game import Game, first_player, seats, titles
 PROOFS = 200_000  # positions of the proof search before the network, on the page; 100 MB for Flight of Queen
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call before a session is closed
-MOST_SECONDS = 60.0
+MOST_THINKING_SECONDS = 60.0
 LONGEST_MESSAGE = 400  # characters of a game's error message, which quotes the input
 REVIEW_SHARE = 0.5  # simulations of each position of a review, as a share of those of a move
 REVIEWS_AT_ONCE = 8  # positions; a width of `batched_search.WIDTHS`
-MOST_LINES = 20  # lines that were left for another move; the oldest makes room
+MOST_VARIATIONS = 20  # lines that were left for another move; the oldest makes room
 MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
 
 
@@ -52,7 +52,7 @@ class Refused(Exception):
 class ServerContext:
     """The games of a server, and the thinker that they share."""
 
-    options: Options
+    options: PlayOptions
     own: Game  # the game of the command line
     thinker: Thinker
 
@@ -86,15 +86,15 @@ class ServerContext:
 
     def analyst(self, game: Game) -> PlayerSpec:
         """The player for analyses: a network if there is one, else MCTS."""
-        own = [spec for name in self.opponents(game) if (spec := parse(name).base).searches]
-        best = next((spec for spec in own if spec.kind != UCT), parse(UNTRAINED))
+        own = [spec for name in self.opponents(game) if (spec := parse_player(name).base).searches]
+        best = next((spec for spec in own if spec.kind != UCT), parse_player(UNTRAINED))
         return dataclasses.replace(best, number=None)
 
 
 def _is_uct(name: str) -> bool:
     """Whether a browser asks for play-outs that are not too many."""
     try:
-        spec = parse(name)
+        spec = parse_player(name)
     except ValueError:
         return False
     return str(spec) == name and spec == PlayerSpec(UCT, number=spec.number) and (spec.number or 0) <= MOST_SIMULATIONS
@@ -104,7 +104,7 @@ def _is_uct(name: str) -> bool:
 def _game_of(folder: str, changed_at: float) -> str | None:
     del changed_at  # part of the cache key: a run with new networks is read again
     try:
-        return models.about(models.find(Path(folder)))["config"].env
+        return models.about(models.find_network(Path(folder)))["config"].env
     except (ValueError, OSError, KeyError):
         return None  # not a run, or nothing is saved yet
 
@@ -119,7 +119,7 @@ def _runs(name: str) -> list[str]:
 
 def budgeted(player: str, simulations: int) -> tuple[PlayerSpec, int]:
     """A player and the simulations of its search: its own number, or `simulations`."""
-    spec = parse(player)
+    spec = parse_player(player)
     if not spec.searches:
         return spec, simulations
     return dataclasses.replace(spec, number=None), simulations if spec.number is None else spec.number
@@ -371,7 +371,7 @@ class Session:
         """Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves."""
         old = (*self.actions, *self.undone[::-1])
         if line.actions[: len(old)] != old:
-            self.lines = [Line(old, self.resigned), *self.lines][:MOST_LINES]
+            self.lines = [Line(old, self.resigned), *self.lines][:MOST_VARIATIONS]
         for _ in range(len(self.actions) - self._shared(line)):
             self._step_back()
         for action in line.actions[len(self.actions) :]:
@@ -538,7 +538,7 @@ class Review:
             ply = self.left.pop(0)
             done = functools.partial(self._done, ply)
             state = session.positions[ply].state
-            self.jobs[ply] = Job(session.game, player, state, ply, simulations, MOST_SECONDS, done)
+            self.jobs[ply] = Job(session.game, player, state, ply, simulations, MOST_THINKING_SECONDS, done)
             session.context.thinker.submit(self.jobs[ply])
 
     @property
@@ -657,7 +657,7 @@ class Sessions:
         whole = isinstance(simulations, int) and not isinstance(simulations, bool)
         if not whole or not 1 <= simulations <= MOST_SIMULATIONS:
             raise Refused(400, f"simulations: expected a whole number from 1 to {MOST_SIMULATIONS}")
-        longest = max(MOST_SECONDS, options.seconds)
+        longest = max(MOST_THINKING_SECONDS, options.seconds)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= longest:
             raise Refused(400, f"seconds: expected a number from 0.1 to {longest:g}")
         return Limits(simulations, float(seconds))
