@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import jax
 import numpy as np
@@ -28,6 +28,11 @@ from envs.game import Game
 
 NETWORK_FILE = "network.npz"
 ABOUT = "about"
+# The header of an array, as numpy writes it: its type, the order of its axes, its shape.
+HEADER = re.compile(
+    rb"\{'descr': '([<>|][a-zA-Z]\d{0,9})', 'fortran_order': (False|True), "
+    rb"'shape': \(((?:\d{1,18}, ?)*(?:\d{1,18})?)\), \} *\n"
+)
 LONGEST_ABOUT = 1 << 18  # bytes of the record in a file
 PACKED = Path(__file__).parents[1] / "models"  # in a wheel
 SHIPPED = PACKED if PACKED.is_dir() else Path(__file__).parents[2] / "models"
@@ -175,18 +180,37 @@ def _array(path: Path, file: zipfile.ZipFile, name: str, most: int, shape: tuple
     if f"{name}.npy" not in file.namelist():
         raise CheckpointError(f"{path / NETWORK_FILE} does not fit its game: {name} is missing")
     with file.open(f"{name}.npy") as stream:
-        if np.lib.format.read_magic(stream) != (1, 0):
+        header = _header(stream)
+        if header is None:
             raise CheckpointError(f"{path / NETWORK_FILE} is damaged: {name} is of an unknown format")
-        its, columns_first, dtype = np.lib.format.read_array_header_1_0(stream)
+        its, columns_first, dtype = header
         if shape is not None and its != shape:
             raise CheckpointError(
                 f"{path / NETWORK_FILE} does not fit its game: {name} has the shape {its}, not {shape}"
             )
         size = math.prod(its) * dtype.itemsize
-        if size > most or min(its, default=0) < 0 or dtype.hasobject:
+        if size > most or dtype.hasobject:
             raise CheckpointError(f"{path / NETWORK_FILE} is damaged: {name} cannot have {size} bytes of {dtype}")
         flat = np.frombuffer(stream.read(size), dtype)
     return flat.reshape(its, order="F" if columns_first else "C")
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]] | None:
+    """Shape, whether columns come first, and type of the array that begins here; None if numpy did not write this.
+
+    numpy's own reader runs Python's parser. In Python 3.11 the parser fails with SystemError when threads of a server
+    use it at the same time (python/cpython issue 106905).
+    """
+    if np.lib.format.read_magic(stream) != (1, 0):
+        return None
+    found = HEADER.fullmatch(stream.read(int.from_bytes(stream.read(2), "little")))
+    if found is None:
+        return None
+    try:
+        dtype = np.dtype(found[1].decode())
+    except TypeError:  # such as floats of three bytes
+        return None
+    return tuple(map(int, found[3].replace(b",", b" ").split())), found[2] == b"True", dtype
 
 
 def export_network(source: Path, folder: Path, **options: Any) -> Path:

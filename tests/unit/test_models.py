@@ -1,10 +1,13 @@
 """Networks as small files: the same play as the run they come from, in half precision."""
 
 import dataclasses
+import gc
 import json
 import shutil
 import sys
 import tracemalloc
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import jax
@@ -224,6 +227,45 @@ def test_weights_are_finite_numbers(folders, tmp_path, name_of_kernel, wrong):
     rewritten(folders[1], tmp_path, **{name_of_kernel: array})
     with pytest.raises(CheckpointError, match="is missing|finite numbers|bytes of <U"):
         models.load_arrays(tmp_path, config)
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["{'descr': '<f3', 'fortran_order': False, 'shape': (4,), }",
+     "{'descr': '<f4', 'fortran_order': 0, 'shape': (4,), }",
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (-4,), }",
+     "{'descr': '<f4', 'fortran_order': False, 'shape': (" + "1" * 60_000, "(" * 1000, ""],
+)  # fmt: skip
+def test_headers_that_numpy_did_not_write(folders, tmp_path, name_of_kernel, header):
+    config = models.about(folders[1])["config"]
+    with (
+        zipfile.ZipFile(folders[1] / models.NETWORK_FILE) as old,
+        zipfile.ZipFile(tmp_path / models.NETWORK_FILE, "w") as new,
+    ):
+        for name in set(old.namelist()) - {f"{name_of_kernel}.npy"}:
+            new.writestr(name, old.read(name))
+        text = header.encode() + b"\n"
+        new.writestr(f"{name_of_kernel}.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(16))
+    with pytest.raises(CheckpointError, match="unknown format"):
+        models.load_arrays(tmp_path, config)
+
+
+@pytest.fixture
+def busy_threads():
+    """Threads take turns often, and inside of calls of Python's own as well, when garbage is collected."""
+    interval, threshold = sys.getswitchinterval(), gc.get_threshold()
+    sys.setswitchinterval(1e-6)
+    gc.set_threshold(20)
+    yield
+    sys.setswitchinterval(interval)
+    gc.set_threshold(*threshold)
+
+
+def test_threads_of_a_server_read_networks_together(folders, busy_threads):
+    """As guests do who open the page at the same time."""
+    with ThreadPoolExecutor(16) as pool:
+        found = list(pool.map(lambda _: models.about(folders[1])["iteration"], range(200)))
+    assert found == [models.about(folders[1])["iteration"]] * 200
 
 
 def test_objects_are_never_unpickled(folders, tmp_path, name_of_kernel):
