@@ -109,16 +109,17 @@ class SelfplayOptions(Options):
     plies_per_iteration: Annotated[int, Range(least=1, most=4096)] = 4
     """Plies of every game between two visits to the host (T). Games continue across iterations."""
     random_opening_plies: Annotated[int, Range(least=0, most=30_000)] = 0
-    """A new game begins after 0 to this many random moves, so that the network also learns unusual positions (after the
+    """A new game begins after 0 to this many random moves. Then the network also learns unusual positions (after the
     varied openings of Wu 2019)."""
     resign_threshold: Annotated[float, Range(least=-1, most=0)] = -1.0
-    """A player resigns when the searched value of their position is below this; -1 plays every game to its end. Saves
-    moves that teach little (Silver et al. 2017, methods). Two-player games only."""
+    """A player resigns when the searched value is below this; -1 for never. Saves moves that teach little (Silver et
+    al. 2017, methods). Two-player games only."""
     played_out: Annotated[float, Range(least=0, most=1)] = 0.2
     """Share of games without resignation. They measure how often resigning is wrong, and they teach endgames."""
     restart_share: Annotated[float, Range(least=0, most=1)] = 0.0
-    """Share of new games that begin where the network misjudged the winner most, among games of the same lane. After
-    Trudeau and Bowling 2023, "Targeted search control in AlphaZero for effective policy improvement"."""
+    """Share of new games that begin where the network misjudged the winner most. It is the worst position among games
+    of the same lane. After Trudeau and Bowling 2023, "Targeted search control in AlphaZero for effective policy
+    improvement"."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,10 +139,9 @@ class SearchOptions(Options):
     """Weight of values against the prior in Gumbel search (c_scale of Danihelka et al. 2022). 0.1 suits values rescaled
     to [0, 1], as in mctx. With `rescale_values` off use 1, their setting for Go and chess."""
     play_value_scale: Annotated[float, Range(above=0)] = 0.3
-    """`gumbel_value_scale` in play and evaluation, where a trained network's values deserve more trust
-    (docs/notes/)."""
+    """`gumbel_value_scale` in play and evaluation. A trained network's values deserve more trust (docs/notes/)."""
     rescale_values: bool = True
-    """Rescale the values of a node's actions to [0, 1] before weighing them, as mctx does by default."""
+    """Rescale the values of a node's actions to [0, 1]. This is mctx's default."""
     c_puct: Annotated[float, Range(above=0)] = 1.25
     """Exploration constant of PUCT (c_init of Silver et al. 2018). Exploration grows with the logarithm of the visits
     (c_base 19652)."""
@@ -195,32 +195,32 @@ class NetworkOptions(Options):
     """Network: kind, size and heads."""
 
     network: str = "resnet"
-    """Body: resnet, equivariant, strips or mlp. resnet: residual convolutions. equivariant: the same, with weights
-    shared by the symmetries of the board, so that a turned position has the turned policy; --channels must be a
-    multiple of their number. strips: mixes whole rows and columns at once, faster on a CPU and where pieces act along
-    lines. mlp: a perceptron for games with a handful of cells."""
+    """Body: resnet, equivariant, strips or mlp. A resnet has residual convolutions. The equivariant body has them too,
+    with weights shared by the symmetries of the board, so that a turned position has the turned policy; --channels must
+    be a multiple of their number. Strips mix whole rows and columns at once, faster on a CPU and where pieces act along
+    lines. An mlp is a perceptron for games with a handful of cells."""
     channels: Annotated[int, Range(least=1, most=2**14)] = 32
     """Width of the body."""
     blocks: Annotated[int, Range(least=0, most=1000)] = 3
     """Residual blocks of two layers each."""
     pooling: bool = True
-    """Let every residual block also see the mean and maximum of its channels over the whole board (Wu 2019, section
-    3.3)."""
+    """Every residual block also sees the mean and maximum over the board (Wu 2019, section 3.3)."""
     slides: bool = False
-    """Let every residual block also look along rows, columns and diagonals up to the first blocker; it learns what
-    blocks. For games whose pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight
-    of Queen on a CPU (docs/notes/); not measured on accelerators."""
+    """Every residual block also looks along lines up to the first blocker. It learns what blocks. For games whose
+    pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight of Queen on a CPU
+    (docs/notes/); not measured on accelerators."""
     canonical: bool = False
-    """Turn every position into one orientation, the least of its images under the symmetries of the game, before the
-    network sees it. Then --augment and --leaf_symmetry matter only in positions that are their own images."""
+    """Turn every position into one orientation before the network sees it. It is the least of the position's images
+    under the symmetries of the game. Then --augment and --leaf_symmetry matter only in positions that are their own
+    images."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """Normalisation of the body. agents/network/network.py gives the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the body; weights and heads stay in float32."""
     future_weight: Annotated[float, Range(least=0)] = 0.0
-    """Weight of an auxiliary loss that predicts which player, if any, makes each move in the rest of the game. It needs
-    no knowledge of the game and teaches where play will go. In games that report the final owner of each cell
-    (`Hints.owners`: Go and Othello), ownership is learned instead (Wu 2019, section 3.5)."""
+    """Weight of an auxiliary loss: who makes each move in the rest of the game. It needs no knowledge of the game and
+    teaches where play will go. In games that report the final owner of each cell (`Hints.owners`: Go and Othello),
+    ownership is learned instead (Wu 2019, section 3.5)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,43 +228,40 @@ class LearnerOptions(Options):
     """Learning: replay, targets, optimiser."""
 
     replay_capacity: Annotated[int, Range(least=1, most=COUNT)] = 200_000
-    """Rows in the replay buffer, rounded up to whole iterations and never below one game of every lane."""
+    """Rows in the replay buffer. It is rounded up to whole iterations and never below one game of every lane."""
     replay_ratio: Annotated[float, Range(above=0, most=1000)] = 3.0
-    """Average number of times that a row is drawn while it is in the buffer. It sets the updates per iteration."""
+    """Average number of times that a row is drawn. It sets the updates per iteration."""
     augment: bool = True
     """Apply a random symmetry of the game to each drawn row (Silver et al. 2016, methods). This adds positions to learn
     from at no extra cost."""
     batch_size: Annotated[int, Range(least=1, most=2**20)] = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"
-    """Muon trains convolutional networks with fewer samples (docs/notes/); see agents/training/learner.py."""
+    """Muon trains convolutional networks with fewer samples. See docs/notes/ and agents/training/learner.py."""
     learning_rate: Annotated[float, Range(above=0)] = 5e-3
-    """Peak learning rate, reached after `warmup_positions`. For AdamW use 2e-3."""
+    """Peak learning rate, after `warmup_positions`. For AdamW use 2e-3."""
     final_lr_fraction: Annotated[float, Range(least=0, most=1)] = 0.05
-    """Fraction of the peak left at the end of the budget, after a cosine decay (Loshchilov and Hutter 2017)."""
+    """Fraction of the peak left at the end of the budget. The decay is a cosine (Loshchilov and Hutter 2017)."""
     warmup_positions: Annotated[int, Range(least=0, most=COUNT)] = 12_800
     """Positions learned during linear warm-up, in 10 updates at least; 0 for none. Adam's second moments are unreliable
     before (Liu et al. 2020). A position counts each time it is drawn, so the value suits every batch size."""
     weight_decay: Annotated[float, Range(least=0)] = 0.05
-    """Decoupled weight decay of kernels (Loshchilov and Hutter 2019): an update subtracts this share times the learning
+    """Decoupled weight decay of kernels (Loshchilov and Hutter 2019). An update subtracts this share times the learning
     rate. A kernel before a normalisation has no natural size. Without decay it grows, and each update turns it by less.
     Liu et al. 2025 found decay crucial for Muon."""
     clip_norm: Annotated[float, Range(above=0)] = 1.0
     """Largest global norm of a gradient: game results are noisy."""
-    surprise_weight: Annotated[float, Range(least=0, most=1)] = 0.0
-    """Share of rows drawn in proportion to the KL divergence of the search policy from the network's (Wu 2020, policy
-    surprise weighting). The rest are drawn uniformly."""
     proof_share: Annotated[float, Range(least=0, most=0.9)] = 0.0
-    """Share of every batch that comes from positions with proven results, see agents/training/proof_targets.py.
+    """Share of every batch that comes from positions with proven results. See agents/training/proof_targets.py.
     Two-player games only. Game results teach little where any move may reverse the result."""
     value_lambda: Annotated[float, Range(least=0, most=1)] = 1.0
     """Value target: 1 is the result of the game. Less blends in the searched values of later positions, as in
     TD(lambda) (Sutton 1988). All positions of a long game share one result, which a value head can overfit. Below 1 by
     default in games that may last 200 plies."""
     ema_positions: Annotated[int, Range(least=0, most=COUNT)] = 64_000
-    """Positions over which weights are averaged: an update keeps 1 - batch_size / ema_positions of the exponential
-    average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages snapshots). 0
-    for the newest weights."""
+    """Positions over which weights are averaged for play. An update keeps 1 - batch_size / ema_positions of the
+    exponential average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages
+    snapshots). 0 for the newest weights."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,19 +269,19 @@ class MatchOptions(Options):
     """Matches during the run: rating and gate."""
 
     rating_games: Annotated[int, Range(least=0, most=10**6)] = 0
-    """Games of a match between the current network and its reference, the network of the last match. The sum of the Elo
+    """Games of a match between the current network and that of the last match. The sum of the Elo
     differences is the rating shown. Must be a multiple of the number of players, since every opening is played from all
     seats; 0 for none."""
     rating_positions: Annotated[int, Range(least=1, most=COUNT)] = 256_000
     """Positions that the network learns between two such matches."""
     gate: bool = False
-    """Self-play uses the last network that won its match by `gate_share`, not the newest network. This is the evaluator
+    """Self-play uses the last network that won its match by `gate_share`. This is the evaluator
     of Silver et al. 2017."""
     gate_share: Annotated[float, Range(least=0, most=1)] = 0.55
-    """Share of the points that the newest network needs to take over self-play. With more than two players, the share
+    """Share of the points that the newest network needs to pass. With more than two players, the share
     that means the same difference in strength."""
     gate_decided: bool = False
-    """Count only games with a winner for the gate, as the EvoPawness author does. Where most games are drawn, a share
+    """Count only games with a winner for the gate. The EvoPawness author does so. Where most games are drawn, a share
     of all points hardly ever opens it."""
 
 
@@ -296,7 +293,7 @@ class Config(MatchOptions, LearnerOptions, NetworkOptions, SearchOptions, Selfpl
     def __post_init__(self):
         super().__post_init__()
         demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
-        for name in ("gate", "proof_share", "restart_share", "surprise_weight"):
+        for name in ("gate", "proof_share", "restart_share"):
             here = self.recipe != "value_generations" or not getattr(self, name)
             demand(here, f"--{name} is no part of --recipe=value_generations")
         mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "native")
@@ -313,6 +310,7 @@ RENAMED = {
 REMOVED: dict[str, Any] = {
     "first_simulations": None, "full_search_share": 1.0, "fast_simulations": 8, "tree": "auto", "tree_writes": "auto",
     "visit_offset": 50.0, "lesson_positions": 1 << 15, "resign_errors": 0.05, "value_weight": 1.0, "reply_weight": 0.0,
+    "surprise_weight": 0.0,
 }  # fmt: skip
 
 

@@ -164,7 +164,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
 
     def learn(run: Run, progress: Array) -> tuple[Run, LearnerMetrics]:
         now = keys_of(run)
-        index = replay.draw(run.replay, now.draw, (num_updates, batch), config.surprise_weight)
+        index = replay.draw(run.replay, now.draw, (num_updates, batch))
         taught = None if run.lessons is None else proof_targets.draw(run.lessons, now.teach, of_lessons)
 
         def no_updates(learning):

@@ -174,23 +174,9 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     return batch
 
 
-TICKETS = 2**30  # divided among the rows that can be drawn
-
-
-def draw(replay: Replay, key: Array, shape: tuple[int, ...], surprise_weight: float = 0.0) -> Array:
-    """Draws rows with known results: positions in the flattened ring, int32 of `shape`. A share `surprise_weight` is
-    drawn in proportion to `policy_kl`, the rest uniformly (Wu 2020, "Other methods implemented in KataGo", policy
-    surprise weighting)."""
-    tickets = replay.known.ravel().astype(jnp.int32)
-    if surprise_weight:
-        even, count = tickets.astype(jnp.float32), jnp.maximum(tickets.sum(), 1)
-        policy_kl = even * jnp.maximum(replay.rows.policy_kl.astype(jnp.float32), 0.0).ravel()
-        # Uniform where no row has a positive `policy_kl`.
-        share = jnp.where(policy_kl.sum() > 0, policy_kl / jnp.maximum(policy_kl.sum(), 1e-9), even / count)
-        weights = (1 - surprise_weight) * even + surprise_weight * count * share
-        tickets = jnp.round(weights * (TICKETS / count)).astype(jnp.int32)
-    # Sums of integers are exact: a row without a ticket is never drawn.
-    upto = jnp.cumsum(tickets)
+def draw(replay: Replay, key: Array, shape: tuple[int, ...]) -> Array:
+    """Draws rows with known results, all equally often: positions in the flattened ring, int32 of `shape`."""
+    upto = jnp.cumsum(replay.known.ravel().astype(jnp.int32))
     return jnp.searchsorted(upto, jax.random.randint(key, shape, 0, upto[-1]), side="right").astype(jnp.int32)
 
 

@@ -93,31 +93,22 @@ def row_fields(**fields):
     return selfplay.Row(**dict.fromkeys(selfplay.Row._fields, jnp.zeros(shape)) | fields)
 
 
-def test_surprising_rows_are_drawn_more_often():
-    """Two rows in three: one share in three each when drawn evenly; surprises 3, 1 and 0 give 3/4 and 1/4 and nothing;
-    half and half gives 13/24, 7/24 and 4/24."""
-    ring = ring_of(row_fields(policy_kl=jnp.array([[3.0], [1.0], [0.0], [9.0]]), done=jnp.zeros((4, 1), bool)))
+def test_only_rows_with_known_results_are_drawn_and_all_equally_often():
+    ring = ring_of(row_fields(done=jnp.zeros((4, 1), bool)))
     ring = ring._replace(known=jnp.array([[1], [1], [1], [0]], bool))
-    for weight, shares in ((0.0, [8, 8, 8, 0]), (1.0, [18, 6, 0, 0]), (0.5, [13, 7, 4, 0])):
-        drawn = np.asarray(replay.draw(ring, jax.random.key(0), (24_000,), weight))
-        counts = np.bincount(drawn, minlength=4)
-        assert (np.abs(counts / 1000 - shares) < 0.4).all(), counts
-        assert counts[3] == 0
-    calm = ring._replace(rows=ring.rows._replace(policy_kl=jnp.zeros((4, 1))))
-    counts = np.bincount(np.asarray(replay.draw(calm, jax.random.key(0), (24_000,), 1.0)), minlength=4)
+    counts = np.bincount(np.asarray(replay.draw(ring, jax.random.key(0), (24_000,))), minlength=4)
     assert (np.abs(counts / 1000 - [8, 8, 8, 0]) < 0.4).all(), counts
+    assert counts[3] == 0
 
 
 def test_unknown_rows_are_never_drawn_however_large_the_ring():
     """Sums of 200,000 shares in single precision would leave room between the rows."""
-    drawn_key, known_key, surprise_key = jax.random.split(jax.random.key(0), 3)
-    policy_kl = jax.random.exponential(surprise_key, (196, 1024))
-    ring = ring_of(row_fields(policy_kl=policy_kl, done=jnp.zeros((196, 1024), bool)))
+    drawn_key, known_key = jax.random.split(jax.random.key(0))
+    ring = ring_of(row_fields(done=jnp.zeros((196, 1024), bool)))
     ring = ring._replace(known=jax.random.bernoulli(known_key, 0.7, (196, 1024)))
-    for weight in (0.0, 0.5, 1.0):
-        drawn = replay.draw(ring, drawn_key, (2_000_000,), weight)
-        assert bool(ring.known.ravel()[drawn].all())
-        assert len(np.unique(drawn)) > 0.99 * int(ring.known.sum()) or weight == 1.0
+    drawn = replay.draw(ring, drawn_key, (2_000_000,))
+    assert bool(ring.known.ravel()[drawn].all())
+    assert len(np.unique(drawn)) > 0.99 * int(ring.known.sum())
 
 
 def test_a_row_without_a_policy_adds_no_loss():
@@ -129,7 +120,7 @@ def test_a_row_without_a_policy_adds_no_loss():
     assert float(own) == pytest.approx((entropy(2 / 3, 1 / 3) + entropy(1 / 9, 8 / 9)) / 2, rel=1e-5)
 
 
-def test_surprise_by_hand():
+def test_the_divergence_of_policies_by_hand():
     logits = jnp.log(jnp.array([[0.5, 0.25, 0.25]]))
     assert float(selection.divergence(jnp.array([[1.0, 0.0, 0.0]]), logits)[0]) == pytest.approx(np.log(2))
     assert float(selection.divergence(jnp.array([[0.5, 0.25, 0.25]]), logits)[0]) == pytest.approx(0, abs=1e-6)
