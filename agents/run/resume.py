@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
@@ -24,8 +21,6 @@ from agents.storage import weights as models
 from agents.storage.checkpoint import CheckpointError, Snapshot
 from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
-from agents.training.replay import Replay
-from agents.training.selfplay import Row
 
 # Options that determine the shapes of the weights.
 SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight")
@@ -77,42 +72,30 @@ def save_run(folder: Path, run: Run, config: Config, **counters: Any) -> Path:
     return folder / "networks" / str(int(run.iteration))
 
 
-def stored(run: Run) -> dict[str, Any]:
-    """The fields of a run, without `lessons` if there are none, so that older runs without that field can be read."""
-    fields = run._asdict()
-    return fields if run.lessons is not None else {name: x for name, x in fields.items() if name != "lessons"}
-
-
 def _abstract(tree: Any, shardings: Any) -> Any:
     return jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), tree, shardings)
 
 
 def load_run(path: Path, config: Config, devices: Mesh) -> Run:
-    """The run from `resume/ITERATION`, laid out on `devices`, however many devices saved it; `config` from `about`."""
+    """The run from `resume/ITERATION`, laid out on `devices`, however many devices saved it; `config` from `about`.
+
+    Raises:
+        CheckpointError: it is damaged, or of another version.
+    """
+    found = checkpoint.about(path)["format"]
+    if found != checkpoint.FORMAT:
+        raise CheckpointError(
+            f"checkpoint {path} is of another version: expected format {checkpoint.FORMAT}, got {found}; "
+            "its networks still play, and --init_from begins a new run with one"
+        )
     game = envs.make(config.env)
     parts = algorithm_of(config)
     shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
     shardings = mesh.shardings(devices, parts.run_specs(shapes))
-    wanted = _abstract(shapes, shardings)
-    read = lambda shapes: checkpoint.restore(path, "run", shapes)
-    try:
-        return Run(**{"lessons": None, **read(stored(wanted))})
-    except CheckpointError as error:
-        with contextlib.suppress(CheckpointError):
-            return _before_owners(wanted, read)
-        raise error from None
-
-
-def _before_owners(wanted: Run, read: Callable[[Any], dict[str, Any]]) -> Run:
-    """Reads a run saved before rows had `owners`; its rows get unknown owners (-1)."""
-    without = lambda rows: {name: x for name, x in rows._asdict().items() if name != "owners"}
-    found = read(stored(wanted) | {"replay": wanted.replay._asdict() | {"rows": without(wanted.replay.rows)}})
-    unknown = lambda x: jax.jit(lambda: jnp.full(x.shape, -1, x.dtype), out_shardings=x.sharding)()
-    rows = Row(**found["replay"]["rows"], owners=jax.tree.map(unknown, wanted.replay.rows.owners))
-    return Run(**{"lessons": None, **found, "replay": Replay(**found["replay"] | {"rows": rows})})
+    return Run(**checkpoint.restore(path, "run", _abstract(shapes, shardings)._asdict()))
 
 
 def snapshot(run: Run) -> Snapshot:
     """What is saved of a run. A checkpoint takes at least the size of the learning state."""
     room = sum(x.nbytes for x in jax.tree.leaves(run.learning))
-    return Snapshot(int(run.iteration), stored(run), run.learning.ema_weights, room)
+    return Snapshot(int(run.iteration), run._asdict(), run.learning.ema_weights, room)

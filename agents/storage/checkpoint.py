@@ -43,6 +43,7 @@ from agents.runtime import advice, processes
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 CHECKSUMS_FILE = "sums.json"
+FORMAT = 2  # of the arrays of a run; a change of their names or meaning needs a new number
 # Suffixes of folders that are not yet, or no longer, checkpoints of the run.
 WRITING, OLD = ".writing", ".old"
 MOST_ASKED = 1 << 26  # bytes; a file system that cannot reserve space writes them
@@ -93,7 +94,7 @@ class Saver:
             self._told_late = True
             return False
         iteration, self._told_late = snapshot.iteration, False
-        about = {"config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
+        about = {"format": FORMAT, "config": dataclasses.asdict(self.config), "iteration": iteration, **counters}
         short = self._no_room(snapshot.room)
         if not processes.allgather(short is None).all():  # else the others would wait for the process without room
             self._failed(iteration, short or OSError("another process has no room for it"))
@@ -349,8 +350,6 @@ def _read(path: Path, item: str, argument: Any) -> Any:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             restored = checkpointer.restore(path.absolute(), ocp.args.Composite(**{item: argument}))[item]
     except Exception as error:  # orbax raises what its storage raises; any error means that the folder is unusable
-        if "structures do not match" in str(error):
-            raise CheckpointError(f"checkpoint {path} is of another version: {_reason(error)}") from error
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: {_reason(error)}") from error
     if restored is None:
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: it has no '{item}'")
@@ -398,8 +397,9 @@ def about(path: Path) -> dict[str, Any]:
 
 
 class About(TypedDict):
-    """Counters of a run that its networks carry; a missing one counts as 0."""
+    """What a network carries of its run; a missing number counts as 0."""
 
+    format: int  # see `FORMAT`
     iteration: int
     minutes: float
     total_games: int

@@ -35,7 +35,7 @@ class Run(NamedTuple):
     lanes: Lanes
     key: Array  # uint32[2], raw key data; each iteration folds its number in
     iteration: Array  # int32[], iterations done
-    lessons: ProofTargets | None = None  # with `proof_share`
+    proof_targets: ProofTargets | None = None  # with `proof_share`
 
 
 class SelfplayMetrics(NamedTuple):
@@ -108,9 +108,9 @@ def run_specs(run: Run) -> Run:
     """How a run lies on a mesh: games under way and the rings are divided by lanes, the rest is replicated."""
     everywhere = jax.tree.map(lambda _: Spec(), run)
     of_lanes = lambda ring: jax.tree.map(lambda _: Spec(None, mesh.GAMES), ring)._replace(cursor=Spec())
-    taught = None if run.lessons is None else of_lanes(run.lessons)._replace(reach=Spec())
+    taught = None if run.proof_targets is None else of_lanes(run.proof_targets)._replace(reach=Spec())
     lanes = jax.tree.map(lambda _: Spec(mesh.GAMES), run.lanes)
-    return everywhere._replace(replay=of_lanes(run.replay), lanes=lanes, lessons=taught)
+    return everywhere._replace(replay=of_lanes(run.replay), lanes=lanes, proof_targets=taught)
 
 
 class Keys(NamedTuple):
@@ -145,9 +145,9 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
         lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, may_resign)
         after = replay.insert(run.replay, rows, config.value_lambda)
         played = summarise(game, config, rows, run.replay, after)
-        if teach is not None and run.lessons is not None:
-            targets, metrics = teach(run.lessons, lanes, now.teach)
-            run, played = run._replace(lessons=targets), played._replace(**metrics._asdict())
+        if teach is not None and run.proof_targets is not None:
+            targets, metrics = teach(run.proof_targets, lanes, now.teach)
+            run, played = run._replace(proof_targets=targets), played._replace(**metrics._asdict())
         return run._replace(replay=after, lanes=lanes), played, pack(ended)
 
     return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))
@@ -160,12 +160,12 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     if config.proof_share and batch < 2:
         raise ValueError(f"--proof_share needs a --batch_size of at least {2 * devices.size}, two rows for each device")
     update = learner.make_learner(game, net, config, num_updates)
-    of_lessons = num_updates, proof_targets.rows_per_batch(config, batch)
+    proof_rows = num_updates, proof_targets.rows_per_batch(config, batch)
 
     def learn(run: Run, progress: Array) -> tuple[Run, LearnerMetrics]:
         now = keys_of(run)
         index = replay.draw(run.replay, now.draw, (num_updates, batch))
-        taught = None if run.lessons is None else proof_targets.draw(run.lessons, now.teach, of_lessons)
+        taught = None if run.proof_targets is None else proof_targets.draw(run.proof_targets, now.teach, proof_rows)
 
         def no_updates(learning):
             nothing = jnp.full(num_updates, jnp.nan)
@@ -175,7 +175,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         ready = jax.lax.pmin(run.replay.known.any().astype(jnp.int32), mesh.GAMES) > 0
         learning, losses = jax.lax.cond(
             ready,
-            lambda learning: update(learning, run.replay, index, progress, run.lessons, taught),
+            lambda learning: update(learning, run.replay, index, progress, run.proof_targets, taught),
             no_updates,
             run.learning,
         )
@@ -283,7 +283,7 @@ def distinct_share(rows: Row) -> Array:
     """Share of distinct positions among the rows, compared by a 32-bit hash of their bytes."""
     total = rows.done.size
     code = jnp.zeros(total, jnp.uint32)
-    for leaf in jax.tree.leaves(rows.memory):
+    for leaf in jax.tree.leaves(rows.observation_state):
         flat = leaf.reshape(total, -1).astype(jnp.int32).astype(jnp.uint32)
         odd = (2 * jnp.arange(flat.shape[1], dtype=jnp.uint32) + 1) * jnp.uint32(2654435761)
         mixed = (flat + odd) * (odd ^ jnp.uint32(0x9E3779B9))

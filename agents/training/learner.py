@@ -236,7 +236,7 @@ Learn = Callable[..., tuple[Learning, Losses]]
 
 
 def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> Learn:
-    """`learn(learning, replay, index int32[U, M], progress, lessons=None, taught=None) -> (learning, Losses [U])`,
+    """`learn(learning, replay, index int32[U, M], progress, targets=None, taught=None) -> (learning, Losses [U])`,
     inside a function mapped over the mesh.
 
     Each update takes M rows of this device's replay. The proof rows `taught`, int32[U, m], replace the last of them.
@@ -248,15 +248,15 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         replay: Replay,
         index: Array,
         progress: Array,
-        lessons: ProofTargets | None = None,
+        targets: ProofTargets | None = None,
         taught: Array | None = None,
     ) -> tuple[Learning, Losses]:
         def body(learning, rows):
             index, taught = rows
-            if lessons is None:
+            if targets is None:
                 batch = replay_lib.sample(game, replay, index, config)
             else:
-                batch = proof_targets.mixed(game, replay, lessons, index, taught, config)
+                batch = proof_targets.mixed(game, replay, targets, index, taught, config)
             return update(learning, batch, progress)
 
         return jax.lax.scan(body, learning, (index, taught), length=num_updates)

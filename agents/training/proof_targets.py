@@ -32,7 +32,7 @@ MAX_POSITIONS = 1 << 15  # of one proof search; each device runs one per iterati
 class ProofTargets(NamedTuple):
     """A ring [L, B, ...], divided among devices like the replay."""
 
-    memory: Any  # game.observation_state(s)
+    observation_state: Any  # game.observation_state(s)
     actions: Array  # int16[K], codes of the decided moves in the mover's frame, -1 elsewhere
     right: Array  # bool[K], moves that keep the value; none where all moves lose or none is known to
     value: Array  # int8[], result for the player to move under best play
@@ -67,7 +67,7 @@ def no_proof_targets(game: Game, config: Config) -> ProofTargets:
     memory = jax.eval_shape(lambda: game.observation_state(game.init()))
     slots = (*shape, game.max_legal)
     return ProofTargets(
-        memory=jax.tree.map(lambda x: jnp.zeros((*shape, *x.shape), x.dtype), memory),
+        observation_state=jax.tree.map(lambda x: jnp.zeros((*shape, *x.shape), x.dtype), memory),
         actions=jnp.full(slots, -1, jnp.int16),
         right=jnp.zeros(slots, bool),
         value=jnp.zeros(shape, jnp.int8),
@@ -78,7 +78,7 @@ def no_proof_targets(game: Game, config: Config) -> ProofTargets:
 
 
 def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Array], tuple[ProofTargets, ProofMetrics]]:
-    """`teach(lessons, lanes, key) -> (lessons, ProofMetrics)`, inside a function mapped over the mesh. Every device
+    """`teach(targets, lanes, key) -> (targets, ProofMetrics)`, inside a function mapped over the mesh. Every device
     searches from one of its lanes, with its own `key`.
 
     Raises:
@@ -86,11 +86,11 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
     """
     if game.num_players != 2:
         share, players = config.proof_share, game.num_players
-        raise ValueError(f"--proof_share={share}: lessons are for two players; {game.name} has {players}")
+        raise ValueError(f"--proof_share={share}: proof targets are for two players; {game.name} has {players}")
     ask, count = proof_number.make_claim_prover(game, MAX_POSITIONS), rows_per_iteration(config)
 
-    def teach(lessons: ProofTargets, lanes: Lanes, key: Array) -> tuple[ProofTargets, ProofMetrics]:
-        reach = jnp.minimum(lessons.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
+    def teach(targets: ProofTargets, lanes: Lanes, key: Array) -> tuple[ProofTargets, ProofMetrics]:
+        reach = jnp.minimum(targets.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
         root_key, pick_key = jax.random.split(key)
         off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
         lane = off.argmin()
@@ -99,11 +99,11 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
         graph = ask(state, jnp.float32(1))
         rows = pick(game, graph, seat, pick_key, count * len(lanes.plies))
         write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(
-            ring, new.reshape(count, -1, *new.shape[1:]), lessons.cursor % len(ring), axis=0
+            ring, new.reshape(count, -1, *new.shape[1:]), targets.cursor % len(ring), axis=0
         )
-        ring = jax.tree.map(write, lessons[:5], rows)
+        ring = jax.tree.map(write, targets[:5], rows)
         proved = mesh.mean_over_devices(proof_number.is_decided(graph.numbers)[0].astype(jnp.float32))
-        after = ProofTargets(*ring, cursor=lessons.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
+        after = ProofTargets(*ring, cursor=targets.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
         plies = mesh.mean_over_devices(lanes.plies[lane].astype(jnp.float32))
         return after, ProofMetrics(proved, plies, mesh.sum_over_devices(after.there))
 
@@ -136,39 +136,39 @@ def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple
     return jax.vmap(game.observation_state)(states), view, right, value, there
 
 
-def draw(lessons: ProofTargets, key: Array, shape: tuple[int, ...]) -> Array:
+def draw(targets: ProofTargets, key: Array, shape: tuple[int, ...]) -> Array:
     """Positions in the flattened ring, int32 of `shape`, uniform over those written, including empty ones. Each proof
     row is thus drawn about as often as a row of self-play, however few there are."""
-    length, lanes = lessons.there.shape
-    return jax.random.randint(key, shape, 0, lanes * jnp.clip(lessons.cursor, 1, length))
+    length, lanes = targets.there.shape
+    return jax.random.randint(key, shape, 0, lanes * jnp.clip(targets.cursor, 1, length))
 
 
-def sample(game: Game, lessons: ProofTargets, index: Array, config: Config) -> Batch:
+def sample(game: Game, targets: ProofTargets, index: Array, config: Config) -> Batch:
     """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game. Only decided
     moves count as legal, and all moves that keep the value are equally likely. Future targets are unknown (-1)."""
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     turns, right = (
-        replay.Turns(replay.learned_symmetries(game, config), index + lessons.cursor),
-        take(lessons.right).astype(jnp.float32),
+        replay.Turns(replay.learned_symmetries(game, config), index + targets.cursor),
+        take(targets.right).astype(jnp.float32),
     )
-    codes = turns.codes(take(lessons.actions).astype(jnp.int32))
+    codes = turns.codes(take(targets.actions).astype(jnp.int32))
     batch = Batch(
-        planes=turns.planes(jax.vmap(game.observe)(jax.tree.map(take, lessons.memory))),
+        planes=turns.planes(jax.vmap(game.observe)(jax.tree.map(take, targets.observation_state))),
         actions=codes,
         policy=right / jnp.maximum(right.sum(-1, keepdims=True), 1.0),
-        value=take(lessons.value).astype(jnp.float32),
+        value=take(targets.value).astype(jnp.float32),
     )
     if config.future_weight:
         batch = batch._replace(future=jnp.full((len(index), game.num_actions), -1, jnp.int8))
     return batch
 
 
-def mixed(game: Game, rows: replay.Replay, lessons: ProofTargets, index: Array, taught: Array, config: Config) -> Batch:
+def mixed(game: Game, rows: replay.Replay, targets: ProofTargets, index: Array, taught: Array, config: Config) -> Batch:
     """A batch of the self-play rows `index`, the last of which give way to the proof rows `taught`. Empty places of the
     proof ring leave the self-play row as it is."""
     own = len(index) - len(taught)
     first, last = (replay.sample(game, rows, part, config) for part in (index[:own], index[own:]))
-    there = lessons.there.ravel()[taught]
+    there = targets.there.ravel()[taught]
     choose = lambda new, old: jnp.where(there.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-    last = jax.tree.map(choose, sample(game, lessons, taught, config), last)
+    last = jax.tree.map(choose, sample(game, targets, taught, config), last)
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), first, last)

@@ -50,7 +50,9 @@ def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
     cursor = (replay.cursor + added) % length
     # Oldest first. Rows never written have no `done`: they stay unknown unless a finished game follows them.
     order = (cursor + jnp.arange(length)) % length
-    scalars = jax.tree.map(lambda x: x[order], ring._replace(memory=None, actions=None, policy=None, owners=None))
+    scalars = jax.tree.map(
+        lambda x: x[order], ring._replace(observation_state=None, actions=None, policy=None, owners=None)
+    )
     result, known = value_targets(scalars, 1.0)
     target = result if value_lambda == 1 else value_targets(scalars, value_lambda)[0]
     back = jnp.argsort(order)
@@ -163,7 +165,7 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     rows, value = jax.tree.map(take, replay.rows), take(replay.target)
     turns = Turns(learned_symmetries(game, config), index + replay.cursor)
     batch = Batch(
-        planes=turns.planes(jax.vmap(game.observe)(rows.memory)),
+        planes=turns.planes(jax.vmap(game.observe)(rows.observation_state)),
         actions=turns.codes(rows.actions.astype(jnp.int32)),
         policy=rows.policy.astype(jnp.float32),
         value=value[:, 0] if game.num_players == 2 else value,

@@ -51,7 +51,7 @@ class Lanes(NamedTuple):
 class Row(NamedTuple):
     """One ply of one game, as stored in the replay buffer. Arrays lead with [T, B] in a trajectory."""
 
-    memory: Any  # game.observation_state(s): what `observe` needs
+    observation_state: Any  # game.observation_state(s): what `observe` needs
     action: Array  # int16[], the move made, an absolute code
     actions: Array  # int16[K], legal codes in the mover's frame, -1 in empty slots
     policy: Array  # float16[K], the search's improved policy on them; all 0 without a search
@@ -181,7 +181,7 @@ def make_selfplay(game: Game, search: SearchFunction, config: Config):
         lost = jnp.where(player[:, None] == jnp.arange(game.num_players), -1.0, 1.0)
         done = resigned | jax.vmap(game.over)(moved)
         row = Row(
-            memory=jax.vmap(game.observation_state)(states),
+            observation_state=jax.vmap(game.observation_state)(states),
             action=found.action.astype(jnp.int16),
             actions=to_mover_frame(game, slots, player).astype(jnp.int16),
             policy=at_slots(found.policy, slots).astype(jnp.float16),

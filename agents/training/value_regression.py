@@ -103,7 +103,7 @@ def make_games(game: Game, net: Network):
         slots = to_mover_frame(game, legal_slots(mask, game.max_legal), player)
         nothing = jnp.zeros(best.shape, jnp.float16)
         row = Row(
-            memory=jax.vmap(game.observation_state)(states),
+            observation_state=jax.vmap(game.observation_state)(states),
             action=action.astype(jnp.int16),
             actions=slots.astype(jnp.int16),
             policy=jnp.zeros(slots.shape, jnp.float16),

@@ -103,7 +103,7 @@ def compared(parts: SelfPlay) -> tuple[Run, dict[str, Any]]:
         run = jax.device_put(parts.start, parts.places[count])
         ends[count] = jax.device_get(onward(parts, count, run, 6))
     rows = ends[1].replay.rows
-    boards = jax.tree.leaves(rows.memory)[0].swapaxes(0, 1).reshape(parts.config.num_envs, -1)
+    boards = jax.tree.leaves(rows.observation_state)[0].swapaxes(0, 1).reshape(parts.config.num_envs, -1)
     return ends[1], {
         "differences": {count: differences(ends[1], end) for count, end in ends.items()},
         "rows": int((rows.policy > 0).any(-1).sum()),

@@ -68,7 +68,9 @@ def test_devices_share_the_work():
     assert int(figures["replay_rows"]) == int(run.replay.known.sum())
     assert ended == int(run.replay.rows.done.sum())
     assert (np.asarray(run.replay.known[:8]).any(0)).all()
-    assert not np.array_equal(run.replay.rows.memory.board[:24, :8], run.replay.rows.memory.board[:24, 8:])
+    assert not np.array_equal(
+        run.replay.rows.observation_state.board[:24, :8], run.replay.rows.observation_state.board[:24, 8:]
+    )
     for leaf in jax.tree.leaves(run.learning):
         here, there = (np.asarray(shard.data) for shard in leaf.addressable_shards)
         np.testing.assert_array_equal(here, there)

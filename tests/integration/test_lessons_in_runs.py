@@ -39,9 +39,9 @@ def test_searches_begin_as_early_as_they_come_to_an_end(parts):
     for _ in range(10):
         run, figures = iterate(run, 0.0)
         assert float(figures["proved"]) == 1
-    assert float(run.lessons.reach) == 0
+    assert float(run.proof_targets.reach) == 0
     assert float(figures["proof_plies"]) <= 2  # of sixteen lanes one is that young
-    assert int(figures["proof_rows"]) == int(run.lessons.there.sum()) > 0
+    assert int(figures["proof_rows"]) == int(run.proof_targets.there.sum()) > 0
     config = dataclasses.replace(SMALL, env="connect_four", num_simulations=2, future_weight=0.0)
     game, one = envs.make(config.env), mesh.make_mesh(16, 32, 1)
     net = make_network(game, config)
@@ -52,7 +52,7 @@ def test_searches_begin_as_early_as_they_come_to_an_end(parts):
         run, figures = iterate(run, 0.0)
         proved.append(float(figures["proved"]))
     assert 0.2 <= np.mean(proved[8:]) <= 0.8
-    assert 10 < float(run.lessons.reach) < 42
+    assert 10 < float(run.proof_targets.reach) < 42
 
 
 def test_batches_hold_lessons_where_there_are_some(parts):
@@ -62,24 +62,27 @@ def test_batches_hold_lessons_where_there_are_some(parts):
     for _ in range(6):
         run, _ = iterate(run, 0.0)
     taught = jnp.arange(8)
-    full = run.lessons._replace(there=run.lessons.there.at[0].set(jnp.arange(16) < 5))
+    full = run.proof_targets._replace(there=run.proof_targets.there.at[0].set(jnp.arange(16) < 5))
     batch = jax.device_get(proof_targets.mixed(game, run.replay, full, jnp.arange(32), taught, SMALL))
     own = [
         jax.device_get(replay.sample(game, run.replay, part, SMALL)) for part in (jnp.arange(24), jnp.arange(24, 32))
     ]
-    of_lessons = jax.device_get(proof_targets.sample(game, full, taught, SMALL))
+    proof_rows = jax.device_get(proof_targets.sample(game, full, taught, SMALL))
     assert batch.planes.shape[0] == 32
     for name in batch._fields:
-        rows, plain, last, taught_rows = (getattr(x, name) for x in (batch, own[0], own[1], of_lessons))
+        rows, plain, last, taught_rows = (getattr(x, name) for x in (batch, own[0], own[1], proof_rows))
         assert (rows[:24] == plain).all() and (rows[24:29] == taught_rows[:5]).all() and (rows[29:] == last[5:]).all()
     # Tic-tac-toe has eight symmetries: each of the eight rows meets one.
     for i, symmetry in enumerate(game.symmetries):
-        state = symmetry.state(jax.tree.map(lambda x: x[0, i], run.lessons.memory))
-        assert (of_lessons.planes[i] == game.observe(state)).all()
+        state = symmetry.state(jax.tree.map(lambda x: x[0, i], run.proof_targets.observation_state))
+        assert (proof_rows.planes[i] == game.observe(state)).all()
         legal = np.asarray(game.mask(state))
-        assert all(legal[code] for code in of_lessons.actions[i] if code >= 0)
-    assert of_lessons.policy.sum(-1).round(5).tolist() == np.asarray(run.lessons.right[0, :8].any(-1), float).tolist()
-    assert (of_lessons.future == -1).all()
+        assert all(legal[code] for code in proof_rows.actions[i] if code >= 0)
+    assert (
+        proof_rows.policy.sum(-1).round(5).tolist()
+        == np.asarray(run.proof_targets.right[0, :8].any(-1), float).tolist()
+    )
+    assert (proof_rows.future == -1).all()
 
 
 def test_each_lesson_is_drawn_as_often_as_a_row(parts):
@@ -88,8 +91,8 @@ def test_each_lesson_is_drawn_as_often_as_a_row(parts):
     run = start()
     for _ in range(3):
         run, _ = iterate(run, 0.0)
-    assert int(run.lessons.cursor) == 3 * proof_targets.rows_per_iteration(SMALL) == 3
-    places = np.asarray(proof_targets.draw(run.lessons, jax.random.key(0), (4800,)))
+    assert int(run.proof_targets.cursor) == 3 * proof_targets.rows_per_iteration(SMALL) == 3
+    places = np.asarray(proof_targets.draw(run.proof_targets, jax.random.key(0), (4800,)))
     counts = np.bincount(places, minlength=48)
     assert len(counts) == 48 and (np.abs(counts - 100) < 50).all()
 
@@ -104,7 +107,7 @@ def test_a_run_goes_on_with_its_lessons(parts, tmp_path):
     one_on, two_on = (jax.device_get(iterate(x, 0.0)[0]) for x in (run, again))
     equal = jax.tree.map(lambda x, y: np.array_equal(x, y, equal_nan=True), one_on, two_on)
     assert all(jax.tree.leaves(equal))
-    assert one_on.lessons.there.sum() > 0
+    assert one_on.proof_targets.there.sum() > 0
 
 
 def test_devices_search_below_lanes_of_their_own():
@@ -115,7 +118,7 @@ def test_devices_search_below_lanes_of_their_own():
     iterate = jax.jit(make_iteration(game, net, SMALL, devices))
     for _ in range(4):
         run, figures = iterate(run, 0.0)
-    assert float(figures["proof_rows"]) == int(run.lessons.there.sum())
-    left, right = np.split(np.asarray(run.lessons.there), 2, axis=1)
+    assert float(figures["proof_rows"]) == int(run.proof_targets.there.sum())
+    left, right = np.split(np.asarray(run.proof_targets.there), 2, axis=1)
     assert left.any() and right.any()
-    assert float(run.lessons.reach) >= 0
+    assert float(run.proof_targets.reach) >= 0

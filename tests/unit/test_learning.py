@@ -241,7 +241,7 @@ def test_samples_are_turned_as_a_whole(parts):
     index = replay.draw(run.replay, jax.random.key(1), (32,))
     batch = jax.device_get(replay.sample(game, run.replay, index, dataclasses.replace(SMALL, future_weight=1.0)))
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
-    memory = jax.tree.map(take, run.replay.rows.memory)
+    memory = jax.tree.map(take, run.replay.rows.observation_state)
     seen = set()
     for i in range(32):
         s = jax.tree.map(lambda x: x[i], memory)

@@ -69,7 +69,7 @@ def test_statistics_are_those_of_self_play():
 
 def test_what_lessons_cannot_be_for_is_refused():
     game = envs.make("foq_multi")
-    with pytest.raises(ValueError, match=r"--proof_share=0.25: lessons are for two players; foq_multi.* has 3"):
+    with pytest.raises(ValueError, match=r"--proof_share=0.25: proof targets are for two players; foq_multi.* has 3"):
         proof_targets.make_teach(game, dataclasses.replace(SMALL, env="foq_multi"))
     with pytest.raises(ValueError, match="--proof_share: expected 0 to 0.9, got 1"):
         dataclasses.replace(SMALL, proof_share=1)
