@@ -5,39 +5,20 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from small_model import SPEC, run_and_model
 
 import envs
-from agents.config import preset
 from agents.network.network import make_network
-from agents.run.resume import begin_with, save_run, sizes
+from agents.run.resume import begin_with, sizes
 from agents.storage import weights as models
 from agents.storage.checkpoint import CheckpointError
 from agents.training.iteration import start_run
-
-SPEC = "foq:rows=4,cols=5"
 
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     """A run and the model made of it."""
-    home = tmp_path_factory.mktemp("models")
-    game = envs.make(SPEC)
-    config = dataclasses.replace(
-        preset(game, "cpu"),
-        env=game.name,
-        num_envs=4,
-        channels=8,
-        blocks=1,
-        replay_capacity=64,
-        network="resnet",
-        out="a/private/place",
-    )
-    run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
-    noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
-    run = run._replace(learning=run.learning._replace(ema_weights=jax.tree.map(noise, run.learning.ema_weights)))
-    save_run(home / "run", run, config, minutes=1.5, total_games=7, total_plies=70)
-    models.export_network(home / "run", home / "model")
-    return home / "run", home / "model"
+    return run_and_model(tmp_path_factory.mktemp("models"))
 
 
 def test_a_run_begins_with_the_network_of_another(folders):
