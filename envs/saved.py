@@ -108,7 +108,7 @@ def to_file(game: Game, states: Sequence[State], actions: Sequence[int], resigne
     return json.dumps(record | {"position": game.to_record(states[-1])}) + "\n"
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, content: str | bytes) -> None:
     """Writes a file atomically.
 
     Raises:
@@ -116,7 +116,7 @@ def write(path: Path, text: str) -> None:
     """
     new = path.with_name(f"{path.name}.new")
     try:
-        new.write_text(text, encoding="utf-8")
+        new.write_bytes(content.encode() if isinstance(content, str) else content)
         new.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
