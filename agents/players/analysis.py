@@ -25,6 +25,7 @@ from agents.storage.weights import TrainedNetwork
 from envs.game import Array, Game
 
 PROVEN = {-1: "loss", 0: "draw", 1: "win"}
+FEW = 0.1  # of the visits of the most visited move: with fewer, the value of a move that is not proven says little
 
 
 @dataclasses.dataclass(frozen=True)
@@ -195,8 +196,9 @@ def report(analyst: Analyst, tree: Tree, most: int = 5) -> dict[str, Any]:
 
     Returns:
         `value` for the mover (`selection.searched_value`), `values` for every player, `simulations` of all trees,
-        `proven` (`win`, `draw`, `loss` for the mover, or None), and `moves`, the best `most` moves in order. Each move
-        has `action`, `visits`, `value`, `prior`, `proven` and `line`, the first tree's expected play from this move on.
+        `proven` (`win`, `draw`, `loss` for the mover, or None), and `moves`, the best `most` moves in order. The first
+        one is the best move everywhere: in lists, as a hint and in play. Each move has `action`, `visits`, `few` (see
+        `FEW`), `value`, `prior`, `proven` and `line`, the first tree's expected play from this move on.
     """
     host, policy, values = jax.device_get((tree, analyst.policy(tree), analyst.values(tree)))
     return root_summary(analyst.game, host, policy, values, np.asarray(analyst.codes(tree)), most)
@@ -210,16 +212,19 @@ def root_summary(
     edges = np.flatnonzero(host.logits[0, ROOT] > ILLEGAL / 2)
     at_root = lambda x: x[:, ROOT][:, edges].astype(np.float64)
     visits = at_root(host.edge_visits)
-    q = (at_root(host.edge_values) * visits).sum(0) / np.maximum(visits.sum(0), 1)
+    counts = visits.sum(0)
+    q = (at_root(host.edge_values) * visits).sum(0) / np.maximum(counts, 1)
     mover, means = int(host.mover[0, ROOT]), values.mean(0, dtype=np.float64)
     low, high = np.full(len(edges), -np.inf), np.full(len(edges), np.inf)
     if host.lower_bound is not None:  # a proof in one tree holds in all
         low, high = at_root(host.lower_bound).max(0), at_root(host.upper_bound).min(0)
     prior = np.exp(at_root(host.logits)[0] - at_root(host.logits)[0].max(initial=-np.inf))
     best, limit = (low.max(), high.max()) if len(edges) else (-np.inf, np.inf)
-    # Sequential halving leaves its last moves with equal visits: the improved policy breaks the tie, as in a match.
+    few = (counts < FEW * counts.max(initial=0.0)) & (low != high)
+    # The improved policy ranks the moves. Visits add up over several sequential halvings, and so rank them late: the
+    # move with most of them loses to this one (benchmarks/best_move.py).
     improved = policy[:, edges].astype(np.float64).mean(0)
-    order = np.lexsort((-prior, -q, -improved, -visits.sum(0), high == -1))
+    order = np.lexsort((-prior, -q, -counts, -improved, few, high == -1))
     # A proven move comes first if nothing better is possible or the best estimate is lower, see prefer_proven.
     if len(order) and best > -1 and (best == limit or q[order[0]] < best):
         order = order[np.argsort(low[order] != best, kind="stable")]
@@ -237,7 +242,8 @@ def root_summary(
         "moves": [
             {
                 "action": name(codes[ROOT, edges[i]]),
-                "visits": int(visits[:, i].sum()),
+                "visits": int(counts[i]),
+                "few": bool(few[i]),
                 "value": round(float(np.clip(q[i], low[i], high[i])), 4),
                 "prior": round(float(prior[i] / prior.sum()), 4),
                 "proven": proven(low[i], high[i]),

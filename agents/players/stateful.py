@@ -85,7 +85,7 @@ class TreePlayer:
         if self.network:
             trained = network_for(spec.path, game)
             self.analyst, self.weights = network_analyst(trained, game, trees, even_step(spec.number, STEP))
-            self.owners = make_owners(game, trained)
+            self.owners = make_owners(game, trained.config)
         else:
             self.analyst, self.weights = uct_analyst(game, trees, even_step(spec.number, UCT_STEP)), {}
         self._key, self._count = jax.random.key(seed), 0
@@ -139,7 +139,8 @@ class TreePlayer:
         if self.owners is None:
             return None
         state = jax.tree.map(lambda x: x[0, tree_search.ROOT], self.analyst.states(self._tree))
-        return self.owners([[self.game.parse_action(name) for name in move["line"]] for move in moves], state)
+        lines = [[self.game.parse_action(name) for name in move["line"]] for move in moves]
+        return self.owners(self.weights, lines, state)
 
     def best(self) -> tuple[int, float]:
         """The move to play after a search, and its value for the mover, in [-1, 1]."""

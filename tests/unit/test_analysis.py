@@ -108,8 +108,28 @@ def test_a_sure_draw_is_not_taken_for_a_better_chance(values, visits, searched, 
     assert [move["proven"] for move in said["moves"] if move["action"] in ("a3", "c3")] == ["draw", "loss"]
 
 
-@pytest.mark.parametrize(("visits", "order"), [((32, 32, 8), ["a3", "b3", "c3"]), ((32, 40, 8), ["b3", "a3", "c3"])])
-def test_between_moves_visited_as_often_the_improved_policy_decides(visits, order):
+def test_a_proof_needs_no_visits():
+    """Of three moves the most visited one and one of the others are open; the third is a proven loss."""
+    edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
+    tree = SimpleNamespace(
+        logits=edges(0, 0, 0, rest=ILLEGAL), edge_visits=edges(90, 1, 1), edge_values=edges(0.1, 0.1, -1),
+        lower_bound=edges(-1, -1, -1), upper_bound=edges(1, 1, -1), child=edges(-1, -1, -1).astype(int),
+        mover=np.zeros((1, 1), int), visits=np.full((1, 1), 93), values=np.zeros((1, 1, 2)),
+    )  # fmt: skip
+    said = root_summary(envs.make("tictactoe"), tree, edges(0.5, 0.5, 0)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9)
+    assert [(move["action"], move["few"]) for move in said["moves"]] == [("a3", False), ("b3", True), ("c3", False)]
+
+
+@pytest.mark.parametrize(
+    ("visits", "order", "few"),
+    [
+        ((32, 32, 8), ["a3", "b3", "c3"], set()),
+        ((32, 40, 4), ["a3", "b3", "c3"], set()),  # a tenth is enough
+        ((32, 41, 4), ["a3", "b3", "c3"], {"c3"}),
+        ((3, 40, 8), ["b3", "c3", "a3"], {"a3"}),
+    ],
+)
+def test_the_improved_policy_ranks_the_moves_with_enough_visits(visits, order, few):
     """b3 is worth a little more than a3, by less than its prior makes up for."""
     edges = lambda *three, rest=0.0: np.array([[[*three, *[rest] * 6]]], np.float32)
     tree = SimpleNamespace(
@@ -121,6 +141,7 @@ def test_between_moves_visited_as_often_the_improved_policy_decides(visits, orde
         envs.make("tictactoe"), tree, edges(0.9, 0.08, 0.02)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9
     )
     assert [move["action"] for move in said["moves"]] == order
+    assert {move["action"] for move in said["moves"] if move["few"]} == few
 
 
 def test_a_line_follows_what_is_proven():

@@ -104,6 +104,23 @@ def test_three_players(client):
 # Undo, hints, analysis, files
 
 
+def test_owners_and_the_expected_score_are_analysed(client):
+    """The network of Go knows them, and the hint before does not ask for them; play-outs know neither."""
+    session = begin(client, game="go:size=7", players=PEOPLE, simulations=16)
+    for point in ("D4", "C3"):
+        session = ask(client, session, "move", action=point)
+    session = rested(client, ask(client, session, "hint"))
+    assert "owners" not in session["report"]
+    session = rested(client, ask(client, session, "analyse", simulations=8))
+    owners, score = session["report"]["owners"], session["report"]["score"]
+    assert list(owners) == [f"{column}{row}" for row in "7654321" for column in "ABCDEFG"]
+    assert session["report"]["simulations"] >= 16  # the longer search stays
+    assert score == pytest.approx(sum(owners.values()) - 7.5, abs=0.3)
+    assert owners["D4"] > 0.2 > -0.1 > owners["C3"]  # Black's stone and White's
+    session = begin(client, players=PEOPLE)
+    assert "owners" not in rested(client, ask(client, session, "analyse"))["report"]
+
+
 def test_undo_and_redo_pass_over_the_engine(client):
     session = rested(client, ask(client, begin(client), "move", action="b2"))
     reply = session["history"][1]["action"]
@@ -127,6 +144,24 @@ def test_watching_engines_and_going_on_after_an_undo(client):
     session = client.get(f"/api/sessions/{session['id']}").json()
     assert session["paused"]
     ask(client, session, "resume")
+
+
+def test_hints_and_moves_are_the_first_of_the_list(client, monkeypatch):
+    """Here the list begins with the worst move: the hint and the engine follow it."""
+    in_order = thinker_file.root_summary
+
+    def reversed_order(*arguments, **options):
+        said = in_order(*arguments, **options)
+        return said | {"moves": said["moves"][::-1]}
+
+    monkeypatch.setattr(thinker_file, "root_summary", reversed_order)
+    board = [1, 1, 0, -1, -1, 0, 0, 0, 0]
+    session = begin(client, start={"board": board, "to_move": 1}, players=PEOPLE)
+    session = rested(client, ask(client, session, "hint"))
+    assert session["hint"] == session["report"]["moves"][0]["action"] != "c3"
+    session = begin(client, start={"board": board, "to_move": 1}, players=["uct:16", "person"])
+    session = rested(client, ask(client, session, "resume"))
+    assert session["history"][0]["action"] != "c3"
 
 
 def test_hint_takes_the_win(client):

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from agents.players.ownership import ExpectedOwners, average_owners
 from agents.serve.gtp.arguments import COLOUR_WORDS, WHOLE, Refusal, expect, read_colour, read_vertex, read_whole
 from agents.serve.gtp.engine import Engine
 
@@ -107,23 +108,12 @@ def _moves(engine: Engine, wish: Wish) -> list[dict[str, Any]]:
     return [move for order, move in enumerate(moves) if move["visits"] or order < wish.least]
 
 
-class ExpectedOwners(NamedTuple):
-    """What the network expects at the end of the game, from one player's view."""
-
-    leads: np.ndarray  # float[moves], points ahead after the line of each move
-    lead: float  # their mean, weighted by visits
-    mean: np.ndarray  # float[size * size], 1 for the player's points to -1, weighted by visits; row 19 first
-
-
 def expected_owners(engine: Engine, player: int, moves: list[dict[str, Any]]) -> ExpectedOwners | None:
-    """None without a network that knows owners, or without moves."""
+    """Points from row 19 on; None without a network that knows owners, or without moves."""
     rows = engine.tree_player.owners_after(moves) if moves else None
     if rows is None:
         return None
-    sign = 1 if player == 0 else -1
-    leads = sign * (rows.sum(1) - engine.komi)
-    visits = np.array([move["visits"] + 1e-9 for move in moves])
-    return ExpectedOwners(leads, float(np.average(leads, weights=visits)), sign * np.average(rows, 0, visits))
+    return average_owners(rows, [move["visits"] for move in moves], engine.komi, player)
 
 
 Analysis = Callable[[Engine, list[str], Callable[[], bool]], Iterator[str]]

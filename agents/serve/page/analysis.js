@@ -2,6 +2,19 @@
 // The analysis of the position, and the course of the chances.
 
 const budget = () => ({ simulations: Math.min(4096, Math.max(800, 4 * view.limits.simulations)), seconds: 20 });
+
+// What the numbers mean, where they stand.
+const EXPLAINED = {
+  value: "Chance: the share of the point that the player to move can expect after this move, as far as it was searched. A draw is half a point.",
+  visits: "Visits: how often the search tried the move. It tries what looks good more often; a pale chance comes from few visits and says little.",
+  prior: "Prior: how likely the network finds the move at first sight, before any search.",
+  owners: "Owners: whose each point will be at the end, as the network expects after the best moves. The larger the square, the surer.",
+};
+for (const part of document.querySelectorAll("#overlay [data-show], #lines [data-show]")) part.title = EXPLAINED[part.dataset.show];
+
+/** What the board shows of the analysis: owners only where the network knows them. */
+const chosenOverlay = () => (overlay === "owners" && !known()?.report?.owners ? "value" : overlay);
+
 const looked = () => view.failure || analysing.version === view.version;
 
 function analyse() {
@@ -57,11 +70,15 @@ function drawAnalysis() {
     const now = there?.thinking?.kind === "analysis" ? "so far " : "";
     $("verdict").textContent = !report
       ? unknownWords(there)
-      : `${seat(there.to_move)}: ${report.proven ? `proven ${report.proven}` : percent(report.value)}, after ${now}${report.simulations} simulations.`;
+      : `${seat(there.to_move)}: ${report.proven ? `proven ${report.proven}` : percent(report.value)}, after ${now}${report.simulations} simulations.${scoreWords(report)}`;
+    $("overlay").querySelector("[data-show=owners]").hidden = !report?.owners;
+    for (const button of $("overlay").children) button.setAttribute("aria-pressed", String(button.dataset.show === chosenOverlay()));
+    $("overlay-words").textContent = EXPLAINED[chosenOverlay()];
     const moves = report ? report.moves.slice(0, 12) : [];
     const labels = new Map((there?.legal || []).map((way) => [way.action, way.label]));
     $("lines").tBodies[0].replaceChildren(...moves.map((move, i) => {
       const row = document.createElement("tr");
+      row.classList.toggle("few", move.few);
       const cells = [labels.get(move.action) || move.action, move.proven || (move.visits ? percent(move.value) : "–"), short(move.visits), `${Math.round(move.prior * 100)}%`];
       row.replaceChildren(...cells.map((words) => Object.assign(document.createElement("td"), { textContent: words })));
       if (i < 5 && move.line.length > 1) {
@@ -74,9 +91,15 @@ function drawAnalysis() {
   drawGraph();
 }
 
+/** The expected score at the end, of a game that is won by points. */
+function scoreWords({ score }) {
+  if (score === undefined) return "";
+  return ` Expected: ${score ? `${seat(score > 0 ? 0 : 1)} by ${Math.abs(score).toFixed(1)}` : "an even score"}.`;
+}
+
 function unknownWords(there) {
   if (there?.failure) return there.failure;
-  if (there?.thinking?.compiling) return "Getting ready…";
+  if (there?.thinking) return "Getting ready…";
   return view.over && !elsewhere() ? "The game is over. Choose an earlier move, and it is analysed." : "Nothing is known of this position yet.";
 }
 

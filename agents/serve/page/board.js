@@ -140,7 +140,7 @@ function drawMarks(lit = nextCells()) {
   past?.advice.forEach((name) => outline(name, "advice"));
   path.forEach((name) => outline(name, "chosen"));
   if (shown) shown.changed.forEach((name) => outline(name, "will"));
-  if (analysing && known()?.report && !shown) drawNumbers(marks);
+  if (analysing && known()?.report && !shown) chosenOverlay() === "owners" ? drawOwners(marks) : drawNumbers(marks);
   else {
     const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
     for (const name of lit) {
@@ -180,22 +180,40 @@ function drawNumbers(marks) {
     const inside = cell.querySelector(".legal") || shapeOf(cell);
     const box = boxOf(inside);
     const [x, y, size] = [box.x + box.width / 2, box.y + box.height / 2, Number(svg().dataset.size)];
-    const unknown = overlay === "value" && !move.visits && !move.proven;
-    const part = overlay === "value" ? share(move.value) : overlay === "visits" ? move.visits / total : move.prior;
-    const words = unknown ? "–" : overlay === "visits" ? short(move.visits) : String(Math.round(part * 100));
+    const kind = chosenOverlay();
+    const unknown = kind === "value" && !move.visits && !move.proven;
+    const part = kind === "value" ? share(move.value) : kind === "visits" ? move.visits / total : move.prior;
+    const words = unknown ? "–" : kind === "visits" ? short(move.visits) : String(Math.round(part * 100));
     const plate = document.createElementNS(SVG, "circle");
-    plate.setAttribute("class", move === report.moves[0] ? "plate best" : "plate");
+    const few = move.few && kind === "value" ? " few" : "";
+    plate.setAttribute("class", (move === report.moves[0] ? "plate best" : "plate") + few);
     plate.setAttribute("cx", x);
     plate.setAttribute("cy", y);
     plate.setAttribute("r", size * 0.34);
-    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(overlay === "value" ? part : Math.sqrt(part) * 0.5 + 0.5));
+    plate.setAttribute("fill", unknown ? "#e9e7e1" : shade(kind === "value" ? part : Math.sqrt(part) * 0.5 + 0.5));
     const number = document.createElementNS(SVG, "text");
-    number.setAttribute("class", "number free");
+    number.setAttribute("class", `number free${few}`);
     number.setAttribute("x", x);
     number.setAttribute("y", y + size * 0.105);
     number.setAttribute("font-size", size * (words.length > 3 ? 0.22 : 0.3));
     number.textContent = words;
     marks.append(plate, number);
+  }
+}
+
+/** A square on every cell in the colour of its expected owner, the larger the surer. */
+function drawOwners(marks) {
+  for (const [name, owner] of Object.entries(known().report.owners)) {
+    const cell = cellOf(name);
+    const side = Number(svg().dataset.size) * 0.5 * Math.sqrt(Math.abs(owner));
+    if (!cell || Math.abs(owner) < 0.1) continue; // nobody's, or an even chance
+    const box = boxOf(shapeOf(cell));
+    const square = document.createElementNS(SVG, "rect");
+    const place = { x: box.x + (box.width - side) / 2, y: box.y + (box.height - side) / 2, width: side, height: side };
+    for (const [attribute, value] of Object.entries(place)) square.setAttribute(attribute, value);
+    square.setAttribute("class", "owner");
+    square.setAttribute("fill", colour(owner > 0 ? 0 : 1));
+    marks.append(square);
   }
 }
 
@@ -227,7 +245,8 @@ function drawChoices() {
     const move = moves.get(way.action);
     if (move) {
       const small = document.createElement("small");
-      small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)}%` }[overlay];
+      small.classList.toggle("few", move.few);
+      small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)}%` }[chosenOverlay()] || "";
       button.append(small);
     }
     if (way.action === view.hint) button.setAttribute("aria-description", "hint"), button.classList.add("main");

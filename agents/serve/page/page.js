@@ -40,7 +40,7 @@ $("analyse").onclick = () => {
 for (const button of $("overlay").children) {
   button.onclick = () => {
     overlay = button.dataset.show;
-    for (const other of $("overlay").children) other.setAttribute("aria-pressed", String(other === button));
+    drawAnalysis();
     drawMarks();
     drawChoices();
   };

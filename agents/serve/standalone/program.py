@@ -12,6 +12,7 @@ import numpy as np
 from agents.actions import to_absolute
 from agents.config import for_play
 from agents.network.inference import by_player
+from agents.players.analysis import FEW
 from agents.serve.standalone.convert import convert
 from agents.storage.weights import TrainedNetwork
 from envs.game import Game
@@ -100,6 +101,7 @@ def description(game: Game, trained: TrainedNetwork | None) -> dict[str, Any]:
     return {
         "players": game.num_players,
         "cheap": game.hints.moves_are_cheap,
+        "few": FEW,
         "init": [leaf(x) for x in jax.tree.leaves(game.init())],
         "network": network,
     }

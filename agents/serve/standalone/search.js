@@ -185,7 +185,6 @@ class Tree {
     this.state = state;
     this.root = null;
     this.batch = game.network ? game.network.batch : 1;
-    this.choice = -1;
   }
 
   get simulations() {
@@ -197,7 +196,6 @@ class Tree {
     const child = this.root && this.root.children[this.root.actions.indexOf(action)];
     this.root = child && child.logits ? child : null;
     this.state = state;
-    this.choice = -1;
   }
 
   plant() {
@@ -214,7 +212,7 @@ class Tree {
     root.actions.forEach((a, i) => { if (game.functions.wins(...root.state, a)) root.low[i] = 1; });
   }
 
-  /** `simulations` simulations, a batch of leaves between two yields; then `choice` is the move to play. */
+  /** `simulations` simulations, a batch of leaves between two yields. */
   * step(simulations = STEP) {
     if (!this.root) this.plant();
     this.markWins();
@@ -232,7 +230,6 @@ class Tree {
       done += paths.length;
       yield;
     }
-    this.choose(before);
   }
 
   descend(before, simulations) {
@@ -275,13 +272,6 @@ class Tree {
     }
   }
 
-  choose(before) {
-    const {root, game} = this, edges = finalEdges(root);
-    const n = edges.visits.map((k, i) => (edges.allowed[i] ? k - (game.network ? before[i] : 0) : -1)), most = max(n);
-    const finalists = n.map((k, i) => edges.allowed[i] && k === most);
-    this.choice = root.actions[preferProven(root, argmax(game.network ? gumbelScore(game, edges) : edges.q, finalists))];
-  }
-
   policy() {
     const edges = finalEdges(this.root), total = sum(edges.visits);
     if (!this.game.network) return edges.visits.map((n) => (total ? n / total : 1 / edges.visits.length));
@@ -301,8 +291,9 @@ class Tree {
     const {root, game} = this, {low, high, mover} = root, policy = this.policy(), edges = edgesOf(root, false);
     const bounded = (i) => (low ? Math.min(Math.max(edges.q[i], low[i]), high[i]) : edges.q[i]);
     const prior = game.network ? softmax(edges.logits, edges.allowed) : edges.q.map((_, __, all) => 1 / all.length);
+    const enough = game.few * max(edges.visits), few = (i) => edges.visits[i] < enough && !(low && low[i] === high[i]);
     const order = root.actions.map((_, i) => i).sort((a, b) => (low ? (high[a] === -1) - (high[b] === -1) : 0)
-      || edges.visits[b] - edges.visits[a] || policy[b] - policy[a] || edges.q[b] - edges.q[a]);
+      || few(a) - few(b) || policy[b] - policy[a] || edges.visits[b] - edges.visits[a] || edges.q[b] - edges.q[a]);
     const first = preferProven(root, order[0]);
     if (first !== order[0]) order.unshift(...order.splice(order.indexOf(first), 1));
     const word = (a, b) => (a === b ? {"-1": "loss", 0: "draw", 1: "win"}[a] : null), places = 1e4;
@@ -311,6 +302,7 @@ class Tree {
     return {value: round(own), values: values.map(round), simulations: this.simulations,
       proven: low ? word(max(low), max(high)) : null,
       moves: order.map((i) => ({action: root.actions[i], visits: edges.visits[i], value: round(bounded(i)),
+        few: few(i),
         prior: round(prior[i]), proven: low ? word(low[i], high[i]) : null, line: this.line(i)}))};
   }
 

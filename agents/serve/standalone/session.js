@@ -311,7 +311,7 @@ class Session {
     if (!job.tree) return this.finish(job);
     const used = job.tree.simulations - job.before, late = performance.now() - job.begun > 1000 * job.seconds;
     if (!job.steps) {
-      if (job.tree.choice >= 0 && job.moved && (job.stopped || late || used >= job.simulations)) return this.finish(job);
+      if (job.moved && (job.stopped || late || used >= job.simulations)) return this.finish(job);
       job.steps = job.tree.step(Math.min(STEP, job.simulations));
     }
     if (job.steps.next().done) Object.assign(job, {steps: null, moved: true});
@@ -319,9 +319,9 @@ class Session {
 
   finish(job) {
     if (job.tree) {
-      job.choice = job.tree.choice;
-      const report = this.named(job.tree.report()), known = this.reports.get(job.ply);
+      const found = job.tree.report(), report = this.named(found), known = this.reports.get(job.ply);
       if (!known || report.simulations >= known.simulations) this.reports.set(job.ply, report);
+      job.choice = found.moves[0].action; // the best of every list
     }
     this.job = null;
     job.done(job);

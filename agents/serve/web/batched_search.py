@@ -27,10 +27,11 @@ import numpy as np
 from agents.config import for_play
 from agents.players.analysis import root_summary
 from agents.players.budget import Budget
+from agents.players.ownership import Owners, describe_owners, make_owners
 from agents.players.players import make_player
 from agents.players.spec import UCT, PlayerSpec
 from agents.search.policies import TreePolicy, make_tree_policy
-from agents.search.tree import ROOT, Tree
+from agents.search.tree import Tree
 from agents.search.uct import uct_tree_policy
 from agents.serve.options import MOST_SIMULATIONS
 from agents.solvers import proof_number
@@ -52,8 +53,8 @@ class Programs(NamedTuple):
 
     init_tree: Callable[[Any, Array, Any], Tree]
     """(weights, key, states) -> trees."""
-    run_simulations: Callable[[Any, Array, Tree, Array], tuple[Array, Tree]]
-    """(weights, key, trees, plies) -> (action to play int32[B], trees)."""
+    run_simulations: Callable[[Any, Array, Tree, Array], Tree]
+    """(weights, key, trees, plies) -> trees."""
     policy: Callable[[Tree], Array]
     """See `TreePolicy`, also for `values`."""
     values: Callable[[Tree], Array]
@@ -73,6 +74,7 @@ class SearchEngine:
     """The programs for a width, compiled when it first comes up."""
     codes: Callable[[Tree], Array]
     """See `TreePolicy`."""
+    owners: Owners | None = None  # of the cells, where the network knows them
 
 
 @functools.lru_cache(maxsize=8)  # prove:N,PLAYER and PLAYER share one, and so do those who come back
@@ -86,7 +88,8 @@ def make_engine(game: Game, spec: PlayerSpec, step: int) -> SearchEngine:
         return _engine(game, None, None, uct_tree_policy(game, step), None, step)
     trained = models.load_network(spec.path, game)
     config = for_play(dataclasses.replace(trained.config, search_loop="native"), game, step)
-    return _engine(game, spec.path, trained.path, make_tree_policy(game, trained.net, config), trained.weights, step)
+    engine = _engine(game, spec.path, trained.path, make_tree_policy(game, trained.net, config), trained.weights, step)
+    return dataclasses.replace(engine, owners=make_owners(game, trained.config))
 
 
 def renewed(engine: SearchEngine) -> SearchEngine:
@@ -106,9 +109,7 @@ def _engine(
         return tree_policy.init_tree(weights, key, states, max_nodes)
 
     def run_simulations(weights, key, tree, plies):
-        edge, _, tree = tree_policy.run_simulations(weights, key, tree, plies, False)
-        codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
-        return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0], tree
+        return tree_policy.run_simulations(weights, key, tree, plies, False)[2]
 
     def compiled(width: int) -> Programs:
         """All programs are compiled at once, since compiling one leaves other cores idle."""
@@ -152,11 +153,12 @@ class Job:
     seconds: float
     done: Callable[[Job], None] = lambda job: None
     reports: bool = False  # during the search, not only at the end
+    owners: bool = False  # expected at the end of the game are reported, if the network knows them
     stopped: bool = False  # the answer is wanted now
     dropped: bool = False  # the answer is no longer wanted
     reported: float = 0.0
     choice: int = -1  # action code
-    report: dict[str, Any] | None = None  # see `analysis.report`
+    report: dict[str, Any] | None = None  # see `analysis.report` and `describe_owners`
     error: str = ""
 
     def __post_init__(self):
@@ -182,6 +184,7 @@ class LaneGroup:
         self.lanes: list[Job] = []
         self.tree: Tree | None = None
         self.widths: set[int] = set()  # batch widths whose programs are compiled
+        self.knows_owners = False  # their program is compiled
         self.steps = 0  # steps of the batch
         self.searches = 0  # lanes in use, added up over the steps
 
@@ -191,9 +194,14 @@ class LaneGroup:
 
     def cold(self, jobs: list[Job]) -> bool:
         """Whether the next step of these jobs compiles."""
+        if self._owners_cold(jobs):
+            return True
         staying = sum(not job.dropped for job in self.lanes)
         coming = min(sum(not job.dropped and job not in self.lanes for job in jobs), WIDTHS[-1] - staying)
         return not {fitting(count, self.widths) for count in (coming, staying + coming) if count} <= self.widths
+
+    def _owners_cold(self, jobs: list[Job]) -> bool:
+        return self.engine.owners is not None and not self.knows_owners and any(job.owners for job in jobs)
 
     def advance(self, key: Array) -> None:
         """Removes and admits jobs, then runs one step of all."""
@@ -215,12 +223,15 @@ class LaneGroup:
         plies[: len(self.lanes)] = [job.plies for job in self.lanes]
         if compiled:
             started = time.monotonic()
-        choice, self.tree = engine.programs(width).run_simulations(
+        if self._owners_cold(self.lanes):
+            assert self.engine.owners is not None
+            self.engine.owners(engine.weights, [[]], self.lanes[0].state)
+            self.knows_owners = True
+        self.tree = engine.programs(width).run_simulations(
             engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies)
         )
-        choice = np.asarray(choice)
-        for job, code in zip(self.lanes, choice.tolist(), strict=False):
-            job.choice = code
+        jax.block_until_ready(self.tree)
+        for job in self.lanes:
             job.budget.spend(engine.step, time.monotonic() - started, compiled)
         self.widths.add(width)
         self.steps, self.searches = self.steps + 1, self.searches + len(self.lanes)
@@ -262,9 +273,10 @@ class LaneGroup:
                 lane, policy, values = jax.tree.map(lambda x: x[i : i + 1], seen)
                 codes = np.asarray(engine.codes(lane))
                 job.report = root_summary(engine.game, lane, policy, values, codes, most=engine.game.num_actions)
-                if job.choice < 0:  # stopped before its first step: the prior chooses
-                    at_root = np.broadcast_to(codes, lane.logits.shape)[0, ROOT]
-                    job.choice = int(at_root[lane.logits[0, ROOT].argmax()])
+                job.choice = engine.game.parse_action(job.report["moves"][0]["action"])  # the best of every list
+                if job.owners and engine.owners is not None:
+                    line = job.report["moves"][0]["line"]
+                    job.report |= describe_owners(engine.game, engine.owners, engine.weights, job.state, line)
             if ended:
                 job.done(job)
                 job.dropped = True

@@ -409,7 +409,8 @@ class Session:
         done = functools.partial(self._thought, self.version, kind)
         state, plies = self.positions[-1].state, len(self.actions)
         self.kind, self.failure = kind, ""
-        self.job = Job(self.game, player, state, plies, simulations, seconds, done, reports)
+        owners = kind == "analysis"
+        self.job = Job(self.game, player, state, plies, simulations, seconds, done, reports, owners)
         self.context.thinker.submit(self.job)
 
     def _thought(self, version: int, kind: str, job: Job) -> None:
@@ -427,10 +428,11 @@ class Session:
                 self._play(job.choice)
 
     def keep(self, ply: int, report: dict[str, Any] | None) -> None:
-        """Keeps the report of the longest search of a position."""
-        known = self.reports.get(ply)
-        if report is not None and (known is None or report["simulations"] >= known["simulations"]):
-            self.reports[ply] = report
+        """Keeps the report of the longest search of a position, and the owners that any search reported."""
+        if report is not None:
+            known = self.reports.get(ply, {"simulations": 0})
+            shorter, longer = sorted((known, report), key=lambda one: one["simulations"])
+            self.reports[ply] = shorter | longer
 
     def values(self, ply: int) -> list[float] | None:
         """Value of a position for every player, from the end of the game or from its longest search. A resignation
