@@ -116,7 +116,9 @@ def test_a_proof_needs_no_visits():
         lower_bound=edges(-1, -1, -1), upper_bound=edges(1, 1, -1), child=edges(-1, -1, -1).astype(int),
         mover=np.zeros((1, 1), int), visits=np.full((1, 1), 93), values=np.zeros((1, 1, 2)),
     )  # fmt: skip
-    said = root_summary(envs.make("tictactoe"), tree, edges(0.5, 0.5, 0)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9)
+    said = root_summary(
+        envs.make("tictactoe"), tree, edges(0.5, 0.5, 0)[:, 0], np.zeros((1, 2)), np.arange(9)[None], most=9
+    )
     assert [(move["action"], move["few"]) for move in said["moves"]] == [("a3", False), ("b3", True), ("c3", False)]
 
 

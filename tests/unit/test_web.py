@@ -159,8 +159,7 @@ def test_hints_and_moves_are_the_first_of_the_list(client, monkeypatch):
     session = begin(client, start={"board": board, "to_move": 1}, players=PEOPLE)
     session = rested(client, ask(client, session, "hint"))
     assert session["hint"] == session["report"]["moves"][0]["action"] != "c3"
-    session = begin(client, start={"board": board, "to_move": 1}, players=["uct:16", "person"])
-    session = rested(client, ask(client, session, "resume"))
+    session = rested(client, begin(client, start={"board": board, "to_move": 1}, players=["uct:16", "person"]))
     assert session["history"][0]["action"] != "c3"
 
 
