@@ -8,10 +8,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, board_view, forfeit_rewards, no_symmetries
+from envs.game import Array, Game, Step, board_view, forfeit_rewards, forfeit_words, no_symmetries
 from envs.pictures import Layer, Part, Picture
 
 SEATS = ("Upright", "Flat")
+LESSON = (
+    Step("Upright begins. Each player in turn places a domino on two free squares; click its upper or left end."),
+    Step("Upright places dominoes upright, and Flat lays them flat. A player without room loses.", ("a2",)),
+)
 
 
 class State(NamedTuple):
@@ -60,6 +64,16 @@ def observe(s: State) -> Array:
     me = jnp.broadcast_to(s.to_move, s.filled.shape)
     planes = [s.filled, places(s.filled, s.to_move), places(s.filled, 1 - s.to_move), me]
     return jnp.stack([p.astype(jnp.float32) for p in planes], axis=-1)
+
+
+def why_illegal(s: State, action: int) -> str:
+    if mask(s)[action]:
+        return ""
+    return "that square is filled" if s.filled.ravel()[action] else f"no room for a domino of {SEATS[int(s.to_move)]}"
+
+
+def why_over(s: State) -> str:
+    return forfeit_words(SEATS, s.forfeit) or (f"{SEATS[int(s.to_move)]} cannot move" if over(s) else "")
 
 
 def show(s: State) -> str:
@@ -135,5 +149,14 @@ def make(rows: int = 4, cols: int = 4) -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        view=board_view(__doc__, SEATS, picture(rows, cols, names), action_name),
+        view=board_view(
+            __doc__,
+            SEATS,
+            picture(rows, cols, names),
+            action_name,
+            legend="# filled, . free",
+            lesson=LESSON,
+            why_illegal=why_illegal,
+            why_over=why_over,
+        ),
     )

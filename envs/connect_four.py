@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, View, forfeit_rewards
-from envs.lines import in_rows
+from envs.game import Array, Game, Step, Symmetry, View, forfeit_rewards, forfeit_words
+from envs.lines import in_a_row, in_rows
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = 26  # rows and columns
@@ -175,6 +175,37 @@ class Rules:
         status = pictures.standing_words(MARKED, self.over(s), s.to_move, self.rewards(s))
         return "\n".join([*(line(row) for row in cells), line(range(1, self.cols + 1)), status])
 
+    def lesson(self) -> tuple[Step, ...]:
+        row = in_a_row(self.connect)
+        board = f"connect_four:rows=6,cols={max(7, self.connect)},connect={self.connect}"
+        lying = [str(c + 1) for c in range(self.connect)]
+        return (
+            Step(
+                "Red begins. The players take turns. A stone falls to the lowest free place of its column.",
+                ("4",),
+                board,
+            ),
+            Step(
+                f"{row.capitalize()} of your colour win: across, upright or diagonally.",
+                (*(name for c in lying[:-1] for name in (c, c)), lying[-1]),
+                board,
+            ),
+            Step(
+                "A full column takes no more stones. If the whole board is full without such a row, it is a draw.",
+                ("4",) * 6,
+                board,
+            ),
+        )
+
+    def why_illegal(self, s: State, action: int) -> str:
+        return "" if self._open(s)[action] else f"column {action + 1} is full"
+
+    def why_over(self, s: State) -> str:
+        if s.forfeit >= 0 or not self.over(s):
+            return forfeit_words(SEATS, s.forfeit)
+        row = in_a_row(self.connect)
+        return row if self.won(s) else f"nobody has {row}, and the board is full"
+
     def picture(self) -> Picture:
         """A column is a cell around its holes; winning rows are ringed."""
         width, height = self.cols * CELL, self.rows * CELL
@@ -325,5 +356,9 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
             seats=SEATS,
             picture=rules.picture(),
             cells=lambda action: (f"column {int(action) + 1}",),
+            legend="X Red, O Yellow, . empty",
+            lesson=rules.lesson(),
+            why_illegal=rules.why_illegal,
+            why_over=rules.why_over,
         ),
     )

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Hints, View, forfeit_rewards, no_symmetries, with_history
+from envs.game import Array, Game, Hints, Step, View, forfeit_rewards, forfeit_words, no_symmetries, with_history
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 SIDE, CELLS, CODES = 9, 81, 37  # CODES: action codes per cell
@@ -446,6 +446,114 @@ def action_label(action: int) -> str:
     return f"Promote to {KINDS[k + 2]} ({cost} mana: {gains})"
 
 
+LEGEND = (
+    "K Q R B N S White: king, queen, rook, bishop, knight, soldier, k q r b n s Black, "
+    "S5/1/1 5 health, 1 attack, 1 step, z asleep, + a rune, . free"
+)
+WALK = (
+    "a*1,4", "a*7,4", "m*1,4*1,0", "m*7,4*-1,0", "m*2,4*1,0", "m*6,4*-1,0", "m*3,4*1,0", "m*5,4*-1,0", "p*4,4*R",
+)  # fmt: skip
+
+
+def lesson(max_plies: int) -> tuple[Step, ...]:
+    board = "evopawness:history=1"
+    return (
+        Step(
+            "Black begins. Each side has a king and five soldiers, all asleep. The numbers below a piece are its "
+            "health in red, its attack in black, and its step in blue, which is how far it can go.",
+            board=board,
+        ),
+        Step(
+            "Each of your turns brings 1 mana, up to 10. Black has spent 3 mana to wake a soldier: click it, then the "
+            "button.",
+            WALK[:1],
+            board,
+        ),
+        Step(
+            "An awake soldier goes straight ahead, as far as its step allows. Click it, then a lit square. Pieces jump "
+            "over others. Kings never move. Black's and White's soldiers have met here.",
+            WALK[:6],
+            board,
+        ),
+        Step(
+            "Every five turns runes appear in the middle row. The piece that moves onto one gains 2 attack, 2 health "
+            "or 1 step. Black's soldier has just taken health.",
+            WALK[:7],
+            board,
+        ),
+        Step(
+            "A piece attacks an enemy where it could move to, a king within 3 cells. The attacker stays, and the enemy "
+            "loses as much health as the attack says: White has just attacked. A piece without health is removed.",
+            WALK[:8],
+            board,
+        ),
+        Step(
+            "For 5 mana a soldier becomes a knight, a rook or a bishop, for 10 more a rook or bishop becomes a queen. "
+            "They go like in chess, but only as far as their step. Black's soldier is a rook now.",
+            WALK,
+            board,
+        ),
+        Step(
+            "Whoever loses the king, or all other pieces, loses the game. After "
+            f"{max_plies} turns without a winner it is a draw.",
+            WALK,
+            board,
+        ),
+    )
+
+
+def why_illegal(s: State, action: int) -> str:
+    cell, k = divmod(action, CODES)
+    spend, shift = (np.asarray(x).astype(np.int64) for x in jax.jit(options)(s))
+    if action == SKIP:
+        return "you can only skip if nothing else is possible" if (spend | shift).any() else ""
+    me, owners, slots = int(player(s)), *np.nonzero((np.asarray(s.cell) == cell) & (np.asarray(s.kind) != DEAD))
+    if not len(owners):
+        return f"{cell_name(cell)} is empty"
+    owner, slot = int(owners[0]), int(slots[0])
+    kind, mana = int(s.kind[owner, slot]), int(s.mana[me])
+    piece = f"the {TYPES[kind]} on {cell_name(cell)}"
+    if owner != me:
+        return f"{piece} belongs to {SEATS[owner]}"
+    if (spend[slot] | shift[slot] << 5) >> k & 1:
+        return ""
+    if kind == SLEEPER:
+        return f"{piece} is asleep" + (f": waking it up costs 3 mana, you have {mana}" if mana < 3 else "")
+    if not spend[slot] | shift[slot]:
+        return f"{piece} has no enemy in reach" if kind == KING else f"{piece} cannot move, nor change with {mana} mana"
+    return _why_not_so(s, owner, slot, k, piece)
+
+
+def _why_not_so(s: State, owner: int, slot: int, k: int, piece: str) -> str:
+    """Why a piece that can do something cannot do `k`, an illegal code of an action within its cell."""
+    kind, cost, mana = int(s.kind[owner, slot]), int(EFFECTS[k, 0]), int(s.mana[owner])
+    if k == 0:
+        return f"{piece} is awake already"
+    if k < 5:
+        able = kind in ((ROOK, BISHOP) if k == 4 else (SOLDIER,))
+        return f"that costs {cost} mana, you have {mana}" if able else f"{piece} cannot become a {KINDS[k + 2]}"
+    y, x = np.add(divmod(int(s.cell[owner, slot]), SIDE), SHIFTS[k - 5])
+    if not (0 <= y < SIDE and 0 <= x < SIDE):
+        return "that is off the board"
+    if (np.asarray(s.cell)[owner] == y * SIDE + x).any():
+        return f"{y},{x} is taken by a piece of your own"
+    return (
+        f"{y},{x} has nothing to attack, and kings never move"
+        if kind == KING
+        else f"{y},{x} is out of reach of {piece}"
+    )
+
+
+def why_over(s: State, max_plies: int | None) -> str:
+    if s.forfeit >= 0 or not over(s, max_plies):
+        return forfeit_words(SEATS, s.forfeit)
+    lost = np.asarray(_lost(s))
+    if not lost.any():
+        return f"nobody has won in {max_plies} turns"
+    loser = int(lost.argmax())
+    return f"{SEATS[loser]} has lost " + ("the king" if s.kind[loser, 5] == DEAD else "all pieces but the king")
+
+
 def _layers() -> tuple[Layer, ...]:
     """The square, an empty cell or a rune, the piece, its hp, atk and step, and what else is to be known of it."""
     squares = (pictures.square(CELL, f'fill="{x}" stroke="{PAPER}"') for x in ("#e9dcc0", "#dccba6", "#d8d2ec"))
@@ -665,7 +773,15 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         actions_per_cell=CODES,
         hints=Hints(evaluate=lambda s: strength(s, max_plies), urge=urge, moves_are_cheap=False),
         view=View(
-            (__doc__ or "").partition("\n")[0], SEATS, picture(max_plies), cells=action_cells, label=action_label
+            about=(__doc__ or "").partition("\n")[0],
+            seats=SEATS,
+            picture=picture(max_plies),
+            cells=action_cells,
+            label=action_label,
+            legend=LEGEND,
+            lesson=lesson(max_plies),
+            why_illegal=why_illegal,
+            why_over=lambda s: why_over(s, max_plies),
         ),
     )
     if history == 1:

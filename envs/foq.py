@@ -24,7 +24,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import foq_theory, pictures, records
-from envs.game import Array, Game, Hints, Symmetry, board_view, forfeit_rewards, rectangle_turns, with_history
+from envs.game import (
+    Array,
+    Game,
+    Hints,
+    Step,
+    Symmetry,
+    board_view,
+    forfeit_rewards,
+    forfeit_words,
+    rectangle_turns,
+    with_history,
+)
 from envs.pictures import PAPER, Layer, Picture
 
 CELL = 48  # of the picture
@@ -32,6 +43,32 @@ LARGEST = len(string.ascii_lowercase)  # columns are named by letters
 ARTICLE_BOARDS = 4  # boards of history in the article's observation
 SEATS = ("White", "Red", "Blue", "Gold")  # colours of the queens in pictures
 MARKED = ("White (A)", "Red (B)", "Blue (C)", "Gold (D)")  # in text
+SIGNS = "# ripped, * legal target, . free"  # in text, beside the letters of the queens
+LESSON_BOARD = "foq:rows=5,cols=5"
+LESSON = (
+    Step(
+        "Each player has a queen, and White begins. A queen slides any distance in a straight line, like in chess. The "
+        "dots show where White may go.",
+        board=LESSON_BOARD,
+    ),
+    Step(
+        "A queen may cross a square that the other queen attacks, but she may not stop there. White on b5 attacks e2, "
+        "so Red may cross e2 on the way to e3 or e4, but not stop on it.",
+        ("b5",),
+        LESSON_BOARD,
+    ),
+    Step(
+        "All squares that a queen crosses are ripped for good, and so are those where she stops. No queen enters or "
+        "crosses a ripped square. Red has gone from e1 to e3, and White from b5 to b1.",
+        ("b5", "e3", "b1"),
+        LESSON_BOARD,
+    ),
+    Step(
+        "A player who cannot move loses. Here White has lost: all squares that she still reaches are attacked by Red.",
+        ("b5", "e3", "b1", "e5", "c1", "d5", "c2", "d4"),
+        LESSON_BOARD,
+    ),
+)
 
 
 class State(NamedTuple):
@@ -251,6 +288,37 @@ def parse_square(text: str, rows: int, cols: int) -> int:
     return names[text.strip().lower()]
 
 
+def _path(start: int, target: int, cols: int) -> list[int]:
+    """Squares that a slide enters, in order; empty if no straight line leads to `target`."""
+    down, right = target // cols - start // cols, target % cols - start % cols
+    far = max(abs(down), abs(right))
+    if 0 not in (down, right) and abs(down) != abs(right):
+        return []
+    return [start + i * (down * cols + right) // far for i in range(1, far + 1)]
+
+
+def why_illegal(s: Any, action: int, seats: Sequence[str]) -> str:
+    """Why the mover's queen may not stop on `action`, in any form; "" if it may."""
+    rows, cols = s.ripped.shape
+    ripped, queens = np.asarray(s.ripped).ravel(), np.asarray(s.queens).tolist()
+    name, mine = lambda square: square_name(square, rows, cols), int(np.argmax(own(s)))
+    path = _path(queens[mine], action, cols)
+    if ripped[action]:
+        return f"{name(action)} holds a queen" if action in queens else f"{name(action)} is ripped"
+    if not path:
+        return f"{name(action)} is not in a straight line from {name(queens[mine])}"
+    if ripped[path].any():
+        return f"the way to {name(action)} is ripped at {name(path[int(np.argmax(ripped[path]))])}"
+    ways = {seat: _path(queen, action, cols) for seat, queen in zip(seats, queens, strict=False)}
+    attackers = [seat for i, (seat, way) in enumerate(ways.items()) if i != mine and way and not ripped[way].any()]
+    return f"{name(action)} is attacked by {' and '.join(attackers)}" if attackers else ""
+
+
+def why_over(s: State) -> str:
+    """Why a double game is over."""
+    return forfeit_words(SEATS, s.forfeit) or (f"{SEATS[int(s.to_move)]} cannot move" if over(s) else "")
+
+
 def show(s: State) -> str:
     """Text picture: A and B queens, # ripped, . empty, * legal targets, with the player to move below."""
     return draw_text(s, mask(s), rewards(s), string.ascii_uppercase, MARKED)
@@ -414,6 +482,9 @@ def make(rows: int = 8, cols: int = 9, planes: str = "plain") -> Game:
         hints=Hints(evaluate=mobility, known_result=foq_theory.known_result, canonical=foq_theory.canonical),
         about=__doc__,
         seats=SEATS[:2],
+        legend=f"A White's queen, B Red's queen, {SIGNS}",
+        lesson=LESSON,
+        why_over=why_over,
     )
 
 
@@ -424,6 +495,9 @@ def build(
     from_record: Callable[[dict[str, Any]], Any],
     about: str | None,
     seats: tuple[str, ...],
+    legend: str,
+    lesson: tuple[Step, ...],
+    why_over: Callable[[Any], str],
     **rules: Any,
 ) -> Game:
     """The `Game` record of one form, from its own `rules` and the parts that all forms share.
@@ -435,6 +509,7 @@ def build(
         from_record: reader for any board and number of queens.
         about: text whose first line is `View.about`.
         seats: names of the players.
+        legend, lesson, why_over: as in `View`.
         rules: the remaining fields of `Game`.
     """
     form, (rows, cols), queens = name.partition(":")[0], start.ripped.shape, len(start.queens)
@@ -460,7 +535,16 @@ def build(
         action_name=action_name,
         parse_action=lambda text: parse_square(text, rows, cols),
         from_record=from_own_record,
-        view=board_view(about, seats, picture(rows, cols, queens, seats, rules["mask"], rules["rewards"]), action_name),
+        view=board_view(
+            about,
+            seats,
+            picture(rows, cols, queens, seats, rules["mask"], rules["rewards"]),
+            action_name,
+            legend=legend,
+            lesson=lesson,
+            why_illegal=lambda s, action: why_illegal(s, action, seats),
+            why_over=why_over,
+        ),
         **rules,
     )
     return game if planes == "plain" else with_history(game, ARTICLE_BOARDS, _observe_article)

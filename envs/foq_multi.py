@@ -17,12 +17,19 @@ import numpy as np
 
 from envs import foq, foq_theory, pictures
 from envs.foq import player, reach, rip
-from envs.game import Array, Game, Hints, forfeit_rewards
+from envs.game import Array, Game, Hints, Step, forfeit_rewards, forfeit_words
 
 __all__ = [
     "State", "from_record", "init", "make", "mask", "mobility", "move", "observe", "over", "player", "reach", "rewards",
     "rip", "show", "step", "svg", "to_record",
 ]  # fmt: skip
+
+
+ENDS = {  # a short game by the number of players, on the board of the lesson
+    2: ("d2", "c4", "b2", "c5", "b1", "b5", "a2"),
+    3: ("a3", "e1", "c2", "e3", "d1", "f3", "d2", "f2"),
+    4: ("d2", "c4", "e5", "b1"),
+}
 
 
 class State(NamedTuple):
@@ -112,6 +119,34 @@ def mobility(s: State) -> Array:
 # For people
 
 
+def lesson(players: int) -> tuple[Step, ...]:
+    board = f"foq_multi:rows=5,cols=6,players={players}"
+    return (
+        Step(
+            f"Each of the {players} players has a queen, and White begins. A queen slides any distance in a straight "
+            "line, like in chess. The dots show where White may go.",
+            board=board,
+        ),
+        Step(
+            "All squares that a queen crosses are ripped for good, and so are those where she stops. No queen enters "
+            "or crosses a ripped square. She may not stop on a square that another queen attacks.",
+            ENDS[players][:2],
+            board,
+        ),
+        Step(
+            "A player who cannot move drops out. Their queen stays, and still attacks. The last player left wins.",
+            ENDS[players],
+            board,
+        ),
+    )
+
+
+def why_over(s: State) -> str:
+    """Why a multi game is over."""
+    stuck = [seat for seat, out in zip(foq.SEATS, s.dropped, strict=False) if out]
+    return forfeit_words(foq.SEATS, s.forfeit) or (f"{' and '.join(stuck)} cannot move" if over(s) else "")
+
+
 def show(s: State) -> str:
     """Text picture: A, B, C, ... queens (lower case once dropped out), # ripped, . empty, * legal targets, with the
     player to move below."""
@@ -168,6 +203,7 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
             raise ValueError(
                 f"foq_multi: on a board of {rows} x {cols} the game of {players} players is over before the first move"
             )
+    queens = (f"{letter} {seat}'s queen" for letter, seat in zip("ABCD"[:players], foq.SEATS, strict=False))
     return foq.build(
         f"foq_multi:rows={rows},cols={cols},players={players}",
         planes,
@@ -187,4 +223,7 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
         from_record=from_record,
         about=f"Flight of Queen for {players}: a queen for each; who is stuck drops out, and the last one left wins.",
         seats=foq.SEATS[:players],
+        legend=f"{', '.join(queens)}, {' '.join('abcd'[:players])} dropped out, {foq.SIGNS}",
+        lesson=lesson(players),
+        why_over=why_over,
     )

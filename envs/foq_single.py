@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from envs import foq, foq_theory, pictures
 from envs.foq import State, mask, move, observe, over, player, reach, rip, step
-from envs.game import Array, Game, Hints, forfeit_rewards
+from envs.game import Array, Game, Hints, Step, forfeit_rewards, forfeit_words
 
 __all__ = [
     "State", "from_record", "init", "make", "mask", "move", "observe", "over", "player", "reach", "rewards", "rip",
@@ -22,6 +22,26 @@ __all__ = [
 
 
 SEATS = ("First", "Second")  # one queen has no colour that could name its players
+LESSON_BOARD = "foq_single:rows=5,cols=5"
+LESSON = (
+    Step(
+        "Both players move the same queen in turn. She slides any distance in a straight line, like in chess. The dots "
+        "show where she may go.",
+        board=LESSON_BOARD,
+    ),
+    Step(
+        "All squares that she crosses are ripped for good, and so are those where she stops. She never enters or "
+        "crosses a ripped square.",
+        ("b4", "d4", "d1"),
+        LESSON_BOARD,
+    ),
+    Step(
+        "A player who cannot move wins, so avoid locking the queen in. Here it is Second's turn, no square is left, "
+        "and Second has won.",
+        ("b4", "c5", "d5", "d1", "e2", "e4", "e5"),
+        LESSON_BOARD,
+    ),
+)
 
 
 def init(rows: int = 8, cols: int = 8, starts: Sequence[tuple[int, int]] | None = None) -> State:
@@ -39,6 +59,12 @@ def init(rows: int = 8, cols: int = 8, starts: Sequence[tuple[int, int]] | None 
 def rewards(s: State) -> Array:
     """float32[2]: the stuck player wins; a player who forfeited loses."""
     return jnp.where(over(s), forfeit_rewards(jnp.where(s.forfeit < 0, 1 - s.to_move, s.forfeit), 2), 0.0)
+
+
+def why_over(s: State) -> str:
+    """Why a single game is over."""
+    stuck = f"{SEATS[int(s.to_move)]} cannot move, and that wins"
+    return forfeit_words(SEATS, s.forfeit) or (stuck if over(s) else "")
 
 
 def show(s: State) -> str:
@@ -97,4 +123,7 @@ def make(rows: int = 8, cols: int = 8, planes: str = "plain") -> Game:
         hints=Hints(canonical=foq_theory.canonical),
         about=__doc__,
         seats=SEATS,
+        legend=f"Q the queen, {foq.SIGNS}",
+        lesson=LESSON,
+        why_over=why_over,
     )

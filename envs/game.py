@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import string
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
@@ -64,8 +64,17 @@ class Hints:
 
 
 @dataclasses.dataclass(frozen=True)
+class Step:
+    """A step of the lesson that teaches a game: a short paragraph beside the picture of a position."""
+
+    text: str  # plain English, at most 300 characters
+    moves: tuple[str, ...] = ()  # names of the moves that lead to the position
+    board: str = ""  # spec of the game in which they are made, perhaps on a smaller board; "" for the game itself
+
+
+@dataclasses.dataclass(frozen=True)
 class View:
-    """How people see a game and choose their moves.
+    """How people see a game, learn it and choose their moves.
 
     A page plays a game through the cells of its picture (envs/pictures.py) and `cells`. An action is a button if it
     has no cells, the same cells as another action, or one cell and its own label. A game without `cells` has only
@@ -78,14 +87,22 @@ class View:
     own_svg: Callable[[State], str] | None = None  # picture of a game whose library draws it, instead of `picture`
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells to select in turn for an action
     label: Callable[[int], str] | None = None  # text on the button of an action, by default its name
+    legend: str = ""  # meaning of the signs in `Game.show`: "X Black, O White, . empty"
+    lesson: tuple[Step, ...] = ()  # how to play, in this order
+    # On the host, for people. Why an action is illegal in a game in progress ("c3 is taken"), and why a game is over
+    # ("White cannot move"); "" where there is nothing to say.
+    why_illegal: Callable[[State, int], str] = lambda s, action: ""
+    why_over: Callable[[State], str] = lambda s: ""
 
     def of(self, inner: Callable[[State], State]) -> View:
         """The same view of a game whose states contain the present ones."""
-        svg = self.own_svg
+        svg, why_illegal, why_over = self.own_svg, self.why_illegal, self.why_over
         return dataclasses.replace(
             self,
             picture=self.picture and self.picture.of(inner),
             own_svg=svg and (lambda s: svg(inner(s))),
+            why_illegal=lambda s, action: why_illegal(inner(s), action),
+            why_over=lambda s: why_over(inner(s)),
         )
 
 
@@ -95,6 +112,7 @@ def board_view(
     picture: Picture,
     names: Callable[[int], str],
     buttons: Mapping[int, str] | None = None,
+    **more: Any,
 ) -> View:
     """The view of a game whose actions are the cells of its board.
 
@@ -104,6 +122,7 @@ def board_view(
         picture: the picture, whose cells have the names of the actions.
         names: name of an action, `Game.action_name`.
         buttons: labels of the actions that are no cells, such as a pass.
+        more: the remaining fields of `View`, such as `lesson`.
     """
     labels = buttons or {}
     return View(
@@ -112,6 +131,7 @@ def board_view(
         picture=picture,
         cells=lambda action: () if int(action) in labels else (names(action),),
         label=lambda action: labels.get(int(action)) or names(action),
+        **more,
     )
 
 
@@ -161,6 +181,11 @@ class Game:
 def forfeit_rewards(forfeit: Array, num_players: int) -> Array:
     """Rewards, float32[num_players], after player `forfeit` ended the game by an illegal action."""
     return jnp.where(jnp.arange(num_players) == forfeit, -1.0, 1.0 / (num_players - 1))
+
+
+def forfeit_words(seats: Sequence[str], forfeit: Array) -> str:
+    """The reason for the end of a game, `View.why_over`, if player `forfeit` made an illegal action; else ""."""
+    return f"{seats[int(forfeit)]} made an illegal move" if forfeit >= 0 else ""
 
 
 def no_symmetries(num_actions: int) -> tuple[Symmetry, ...]:

@@ -26,7 +26,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Hints, Symmetry, board_view, forfeit_rewards, rectangle_turns, with_history
+from envs.game import (
+    Array,
+    Game,
+    Hints,
+    Step,
+    Symmetry,
+    board_view,
+    forfeit_rewards,
+    forfeit_words,
+    rectangle_turns,
+    with_history,
+)
 from envs.pictures import Layer, Part, Picture
 
 SMALLEST, LARGEST = 5, 19  # sides of a board
@@ -465,6 +476,69 @@ def show(s: State, komi: float = 7.5) -> str:
     return "\n".join([*lines, "    " + " ".join(LETTERS[:size]), status])
 
 
+def lesson(komi: float, ko: str) -> tuple[Step, ...]:
+    board = f"go:size=5,komi={komi},ko={ko},history=1"
+    siege = ("C4", "C3", "B3", "E1", "D3", "E2")
+    again = {"simple": "at once", "psk": "while that would repeat an earlier position"}[ko]
+    return (
+        Step(
+            "Black begins. The players take turns, and each puts a stone on an empty crossing, or passes. Stones never "
+            "move.",
+            ("C3", "D4"),
+            board,
+        ),
+        Step(
+            "The empty crossings next to a stone, along the lines, are its liberties. Neighbouring stones of one "
+            "colour share theirs. The white stone on C3 has one left: C2.",
+            siege,
+            board,
+        ),
+        Step(
+            "Black has played C2: stones without a liberty are taken off the board. White may not play C3 now, as that "
+            "stone would have no liberty and takes nothing.",
+            (*siege, "C2"),
+            board,
+        ),
+        Step(
+            f"Black has just taken a stone on the marked point. White may not take back {again}: otherwise this could "
+            "go on forever.",
+            ("B4", "C4", "A3", "D3", "B2", "C2", "E5", "B3", "C3"),
+            board,
+        ),
+        Step(
+            "Two passes in a row end the game. Each player counts their stones and the empty points that only they "
+            f"enclose. White gets {komi:g} points more for moving second. The larger sum wins.",
+            ("C3", "D3", "C2", "D2", "C4", "D4", "C1", "D1", "C5", "D5", "pass", "pass"),
+            board,
+        ),
+    )
+
+
+def why_illegal(s: State, action: int) -> str:
+    size = s.chain.shape[0]
+    cells, name = _cells(s.stones).tolist(), point_name(action, size)
+    if action == size * size:
+        return ""
+    if cells[action]:
+        return f"there is a stone on {name} already"
+    if action == s.ko:
+        return f"{name} cannot be taken back at once (ko)"
+    if _played(cells, action, 1 - 2 * int(s.to_move), size) is None:
+        return f"{name} is suicide: the stone would have no liberty"
+    if s.memory is not None and jax.jit(_repeating)(s).ravel()[action]:
+        return f"{name} repeats an earlier position (superko)"
+    return ""
+
+
+def why_over(s: State, komi: float) -> str:
+    if s.forfeit >= 0 or not over(s):
+        return forfeit_words(SEATS, s.forfeit)
+    black, white = area(s)
+    low, high = sorted((float(black), float(white) + komi))
+    ended = "both passed" if s.passes >= 2 else f"the game ends after {int(s.plies)} moves"
+    return f"{ended}: {high:g} to {low:g} with komi {komi:g}"
+
+
 def _status(seats: Sequence[str], size: int, komi: float) -> tuple[Layer, ...]:
     """Who is to move or has won; then the ko and a pass that may end the game, or the areas."""
     margins = [black_lead - komi for black_lead in range(-size * size, size * size + 1)]
@@ -762,6 +836,10 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
             picture(size, komi),
             name,
             {size * size: "Pass"},
+            legend="X Black, O White, . empty, + empty, a marked point",
+            lesson=lesson(komi, ko),
+            why_illegal=why_illegal,
+            why_over=lambda s: why_over(s, komi),
         ),
     )
     return game if history == 1 else with_history(game, history, _observe_history)

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, board_view, forfeit_rewards, rectangle_turns
+from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, rectangle_turns
 from envs.lines import in_rows
 from envs.pictures import Layer, Picture
 
@@ -145,6 +145,37 @@ class Rules:
         lines = [f"{self.size - r:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
         return "\n".join([*lines, "    " + " ".join(string.ascii_lowercase[: self.size]), status])
 
+    def lesson(self) -> tuple[Step, ...]:
+        board = f"gomoku:size=9,exact={str(self.exact).lower()}"
+        longer = "Six or more do not count" if self.exact else "More than five win too"
+        return (
+            Step(
+                "Black begins. The players take turns, and each puts a stone on an empty crossing. Stones never move.",
+                ("e5", "d6"),
+                board,
+            ),
+            Step(
+                f"Five of your stones in a row win: across, upright or diagonally. {longer}. A full board without such "
+                "a row is a draw.",
+                ("c3", "c5", "d4", "e4", "e5", "f4", "f6", "d6", "g7"),
+                board,
+            ),
+            Step(
+                "Beware of three in a row with free ends, like Black's here. It threatens to become four with free "
+                "ends, and one stone cannot block both.",
+                ("d5", "d7", "e5", "f7", "f5"),
+                board,
+            ),
+        )
+
+    def why_illegal(self, s: State, action: int) -> str:
+        return f"{self.action_name(action)} is taken" if self.board(s).ravel()[action] else ""
+
+    def why_over(self, s: State) -> str:
+        if s.forfeit >= 0 or not self.over(s):
+            return forfeit_words(SEATS, s.forfeit)
+        return "five in a row" if s.won else "nobody has five in a row, and the board is full"
+
     def picture(self) -> Picture:
         """The winning row is ringed."""
         side, letters = self.size * CELL, string.ascii_lowercase[: self.size]
@@ -246,5 +277,14 @@ def make(size: int = 15, exact: bool = False) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        view=board_view(__doc__, SEATS, rules.picture(), rules.action_name),
+        view=board_view(
+            __doc__,
+            SEATS,
+            rules.picture(),
+            rules.action_name,
+            legend="X Black, O White, . empty",
+            lesson=rules.lesson(),
+            why_illegal=rules.why_illegal,
+            why_over=rules.why_over,
+        ),
     )

@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, board_view, forfeit_rewards
+from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
@@ -182,6 +182,45 @@ class Rules:
         lines = [f"{' ' * r}{r + 1:2d}  {' '.join(row)}" for r, row in enumerate(cells)]
         return "\n".join(["   " + " ".join(string.ascii_lowercase[: self.size]), *lines, status])
 
+    def lesson(self) -> tuple[Step, ...]:
+        board = f"hex:size=5,swap={str(self.swap).lower()}"
+        swap = Step(
+            "The first stone is an advantage. So the second player may answer it with a swap: the stone becomes Blue, "
+            "mirrored to the place that is as good for Blue, and Red moves next.",
+            ("d2", "swap"),
+            board,
+        )
+        return (
+            Step(
+                "Red begins. The players take turns, and each puts a stone on an empty cell. Stones never move.",
+                ("c3", "d2"),
+                board,
+            ),
+            Step(
+                "Red wins with a chain of touching stones from the top edge to the bottom edge, which are red.",
+                ("c1", "d3", "c2", "c4", "b3", "d2", "b4", "e1", "b5"),
+                board,
+            ),
+            Step(
+                "Blue wins with a chain from the left edge to the right edge. There is no draw: a chain of one player "
+                "can only be stopped by a chain of the other.",
+                ("c1", "c3", "c2", "b3", "b4", "d3", "d4", "a3", "a5", "e3"),
+                board,
+            ),
+            *([swap] if self.swap else []),
+        )
+
+    def why_illegal(self, s: State, action: int) -> str:
+        if action == self.cells:
+            return "" if s.plies == 1 else "a swap can only answer the first stone"
+        return f"{self.action_name(action)} is taken" if s.groups.ravel()[action] else ""
+
+    def why_over(self, s: State) -> str:
+        if s.forfeit >= 0 or not self.over(s):
+            return forfeit_words(SEATS, s.forfeit)
+        winner = 1 - int(self.player(s))
+        return f"{SEATS[winner]} has joined {('top and bottom', 'left and right')[winner]}"
+
     def picture(self) -> Picture:
         """Each edge is in its owner's colour."""
         n, radius, angles = self.size, CELL / 3**0.5, np.deg2rad(60 * np.arange(6) + 30)
@@ -309,5 +348,15 @@ def make(size: int = 11, swap: bool = True) -> Game:
         parse_action=rules.parse_action,
         to_record=rules.to_record,
         from_record=rules.from_record,
-        view=board_view(__doc__, SEATS, rules.picture(), rules.action_name, {size * size: "Swap sides"}),
+        view=board_view(
+            __doc__,
+            SEATS,
+            rules.picture(),
+            rules.action_name,
+            {size * size: "Swap sides"},
+            legend="X Red, O Blue, . empty",
+            lesson=rules.lesson(),
+            why_illegal=rules.why_illegal,
+            why_over=rules.why_over,
+        ),
     )

@@ -1,4 +1,4 @@
-"""Rows of stones on a board, for pictures and for the checks of records."""
+"""Rows of stones on a board, for pictures, for the checks of records, and in words."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))  # down, right
 
 
@@ -36,3 +37,8 @@ def in_rows(board: Any, length: int, exact: bool = False) -> Any:
         for i in range(length):
             found = found | seen(starts, -i * down, -i * right)
     return found
+
+
+def in_a_row(length: int) -> str:
+    """`four in a row`; large numbers as digits."""
+    return f"{NUMBERS[length] if length < len(NUMBERS) else length} in a row"

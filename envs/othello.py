@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Hints, Symmetry, board_view, forfeit_rewards, rectangle_turns
+from envs.game import Array, Game, Hints, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, rectangle_turns
 from envs.pictures import Layer, Picture
 
 PASS = 64
@@ -28,6 +28,23 @@ MARKED = ("Black (X)", "White (O)")  # in text
 NAMES = (*("abcdefgh"[i % 8] + str(i // 8 + 1) for i in range(64)), "pass")
 START = np.array([1 if i in (28, 35) else -1 if i in (27, 36) else 0 for i in range(64)], np.int8).reshape(8, 8)
 CORNERS = np.array([1 << 0 | 1 << 7, 1 << 24 | 1 << 31], np.uint32)
+LESSON = (
+    Step(
+        "Black begins. Each new disc must enclose a straight line of enemy discs between itself and another disc of "
+        "your colour. The dots show where Black may play."
+    ),
+    Step("Black has played d3: the disc on d4 was enclosed and has turned black. Now White must enclose.", ("d3",)),
+    Step(
+        "All lines that the new disc encloses turn over, in every direction. Corners can never be turned, so they are "
+        "worth a lot.",
+        ("d3", "c3", "c4", "e3", "f2", "c5"),
+    ),
+    Step(
+        "A player who cannot enclose anything must pass. If neither player can, the game is over and more discs win. "
+        "Here White has none left.",
+        ("e6", "f4", "e3", "f6", "g5", "d6", "e7", "f5", "c5"),
+    ),
+)
 INNER = 0x7E7E7E7E  # all columns except the first and the last, the same in both words
 DIRECTIONS = (-9, -8, -7, -1, 1, 7, 8, 9)
 
@@ -215,6 +232,21 @@ def show(s: State) -> str:
     return "\n".join(["   a b c d e f g h", *(f"{r + 1}  {' '.join(row)}" for r, row in enumerate(cells)), status])
 
 
+def why_illegal(s: State, action: int) -> str:
+    if jax.jit(mask)(s)[action]:
+        return ""
+    if action == PASS:
+        return "a pass is only allowed if no disc can be placed"
+    return f"{NAMES[action]} {'is taken' if board(s).ravel()[action] else 'would enclose no disc'}"
+
+
+def why_over(s: State) -> str:
+    if s.forfeit >= 0 or not over(s):
+        return forfeit_words(SEATS, s.forfeit)
+    black, white = int((board(s) > 0).sum()), int((board(s) < 0).sum())
+    return f"no legal move on either side, {max(black, white)} discs to {min(black, white)}"
+
+
 def _status(seats: Sequence[str]) -> tuple[Layer, ...]:
     counts = Layer(words="X {}"), Layer(words=", O {}; ")
     return *counts, pictures.standing(seats), Layer(words=("", " and must pass"))
@@ -306,5 +338,15 @@ def make() -> Game:
         to_record=to_record,
         from_record=from_record,
         hints=Hints(evaluate=evaluate, owners=owners),
-        view=board_view(__doc__, SEATS, _picture(), action_name, {PASS: "Pass"}),
+        view=board_view(
+            __doc__,
+            SEATS,
+            _picture(),
+            action_name,
+            {PASS: "Pass"},
+            legend="X Black, O White, . empty, * legal move",
+            lesson=LESSON,
+            why_illegal=why_illegal,
+            why_over=why_over,
+        ),
     )

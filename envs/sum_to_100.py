@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, View, forfeit_rewards, no_symmetries
+from envs.game import Array, Game, Step, View, forfeit_rewards, forfeit_words, no_symmetries
 from envs.pictures import PAPER, Layer, Part, Picture
 
 LARGEST = 10_000  # largest target
@@ -81,6 +81,33 @@ class Rules:
         status = pictures.standing_words(SEATS, self.over(s), s.to_move, self.rewards(s))
         done = int(s.total) * 50 // self.target
         return f"{int(s.total)} of {self.target}  [{'#' * done}{'.' * (50 - done)}]\n{status}"
+
+    def _adding_up_to(self, total: int) -> tuple[str, ...]:
+        """The fewest moves to a sum."""
+        full, rest = divmod(total, self.largest)
+        return (f"+{self.largest}",) * full + ((f"+{rest}",) if rest else ())
+
+    def lesson(self) -> tuple[Step, ...]:
+        adds, missing = f"1 to {self.largest}" if self.largest > 1 else "1", self.largest + 1
+        advice = Step(
+            f"If {missing} are missing at your opponent's turn, you win: whatever they add, you can add the rest. So "
+            "count backwards from the end.",
+            self._adding_up_to(max(self.target - missing, 0)),
+        )
+        return (
+            Step(f"The sum begins at 0. The players take turns, and each adds {adds}. Green numbers are within reach."),
+            Step(
+                f"Whoever makes the sum exactly {self.target} wins. Nobody may go beyond it.",
+                self._adding_up_to(self.target),
+            ),
+            *([advice] if self.target >= missing else []),
+        )
+
+    def why_illegal(self, s: State, action: int) -> str:
+        return f"+{action + 1} would go beyond {self.target}" if int(s.total) + action + 1 > self.target else ""
+
+    def why_over(self, s: State) -> str:
+        return forfeit_words(SEATS, s.forfeit) or (f"the sum is {self.target}" if self.over(s) else "")
 
     def picture(self) -> Picture:
         """The numbers up to the target, filled up to the sum, with the reach of the next move."""
@@ -164,5 +191,9 @@ def make(target: int = 100, largest: int = 10) -> Game:
             about=f"Sum to {target}: by turns the players add 1 to {largest}; who makes it exactly {target} wins.",
             seats=SEATS,
             picture=rules.picture(),
+            legend="# the sum so far, . still to add",
+            lesson=rules.lesson(),
+            why_illegal=rules.why_illegal,
+            why_over=rules.why_over,
         ),
     )

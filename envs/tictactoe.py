@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Symmetry, board_view, forfeit_rewards, rectangle_turns
+from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, rectangle_turns
 from envs.lines import in_rows
 from envs.pictures import PAPER, Layer, Picture
 
@@ -37,6 +37,14 @@ OUTCOMES = _outcomes()
 SEATS = ("X", "O")
 CELL = 96  # of the picture
 NAMES = tuple("abc"[i % 3] + "321"[i // 3] for i in range(9))
+LESSON = (
+    Step("X begins. The players take turns, and each puts their sign on an empty cell.", ("b2",)),
+    Step("Three of your signs in a row win: across, upright or diagonally.", ("b2", "a2", "a3", "b3", "c1")),
+    Step(
+        "If the board is full and nobody has three in a row, the game is a draw. Two careful players always draw.",
+        ("b2", "a3", "c3", "a1", "a2", "c2", "b1", "b3", "c1"),
+    ),
+)
 
 
 class State(NamedTuple):
@@ -119,6 +127,16 @@ def show(s: State) -> str:
     return "\n".join([*lines, "   a b c", status])
 
 
+def why_illegal(s: State, action: int) -> str:
+    return f"{NAMES[action]} is taken" if s.board.ravel()[action] else ""
+
+
+def why_over(s: State) -> str:
+    if s.forfeit >= 0 or not over(s):
+        return forfeit_words(SEATS, s.forfeit)
+    return "nobody has three in a row, and the board is full" if outcome(s) == 2 else "three in a row"
+
+
 def _picture() -> Picture:
     """A winning row is golden."""
     d, paint = CELL * 0.23, f'fill="none" stroke-linecap="round" stroke-width="{CELL * 0.1:g}"'
@@ -182,5 +200,14 @@ def make() -> Game:
         parse_action=parse_action,
         to_record=to_record,
         from_record=from_record,
-        view=board_view(__doc__, SEATS, _picture(), action_name),
+        view=board_view(
+            __doc__,
+            SEATS,
+            _picture(),
+            action_name,
+            legend=". empty",
+            lesson=LESSON,
+            why_illegal=why_illegal,
+            why_over=why_over,
+        ),
     )

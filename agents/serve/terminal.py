@@ -27,7 +27,6 @@ from agents.serve.options import PlayOptions
 from agents.storage import weights
 from envs import saved
 from envs.game import Game, first_player, seats, titles
-from envs.legends import legend
 
 
 class TerminalGame:
@@ -214,7 +213,7 @@ def rules(session: TerminalGame, arguments: list[str]) -> None:
     """the rules in brief, and the signs of the board"""
     title, text = titles(session.game)
     session.say(f"{title}: {text}" if text else title)
-    if signs := legend(session.game):
+    if signs := session.game.view.legend:
         session.say(f"Signs: {signs}")
 
 

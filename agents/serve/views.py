@@ -1,17 +1,19 @@
-"""Positions for display: pictures, legal moves and how to enter them, and the changes of a move."""
+"""Positions for display: pictures, legal moves and how to enter them, reasons, the changes of a move, and lessons."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
-from envs import pictures
-from envs.game import Game
+import envs
+from envs import pictures, saved
+from envs.game import Game, titles
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,6 +57,23 @@ class Position:
         """Who is to move, or the result."""
         return pictures.status(self.game.drawing, self.codes)
 
+    @property
+    def why(self) -> str:
+        """Why the game is over, in a person's words; "" if it is not, or there is nothing to say."""
+        return self.game.view.why_over(self.state) if self.over else ""
+
+    def reason(self, action: int) -> str:
+        """Why an action is illegal in a game in progress, in a person's words; "" if it is legal."""
+        return "" if self.over or action in self.legal else self.game.view.why_illegal(self.state, action)
+
+    def why_not(self, cells: Sequence[str]) -> str:
+        """Why no legal move begins with these cells, pointed at in turn."""
+        *before, last = cells
+        for name in (last, _around(self.game).get(last)):
+            if (action := _beginnings(self.game).get((*before, name))) is not None:
+                return self.reason(action)
+        return f"no move leads from {before[-1]} to {last}" if tuple(before) in _beginnings(self.game) else ""
+
     @functools.cached_property
     def ways(self) -> tuple[Way, ...]:
         return tuple(way(self.game, action) for action in self.legal)
@@ -72,6 +91,47 @@ def _svg(position: Position) -> str:
 def way(game: Game, action: int) -> Way:
     cells, label = game.view.cells or (lambda action: ()), game.view.label or game.action_name
     return Way(game.action_name(action), cells(action), label(action))
+
+
+@functools.lru_cache(maxsize=16)
+def _beginnings(game: Game) -> dict[tuple[str | None, ...], int]:
+    """The first action that begins with some cells."""
+    found: dict[tuple[str | None, ...], int] = {}
+    for action in range(game.num_actions if game.view.cells else 0):
+        cells = way(game, action).cells
+        for length in range(1, len(cells) + 1):
+            found.setdefault(cells[:length], action)
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _around(game: Game) -> dict[str, str]:
+    """The cell around a cell, where there is one."""
+    return {place.name: place.inside for part in game.drawing.parts for place in part.places if place.inside}
+
+
+def can_be_taught(game: Game) -> bool:
+    """Whether `lesson` has something to show."""
+    return bool(game.view.lesson or titles(game)[1])
+
+
+@functools.lru_cache(maxsize=64)
+def lesson(game: Game) -> tuple[dict[str, str], ...]:
+    """How to play: the `text` of each step and its picture, `svg`. A game without a lesson has the text of its rules
+    and no picture, or nothing.
+
+    Raises:
+        ValueError: an illegal move in the lesson.
+    """
+    rules = titles(game)[1]
+    if not game.view.lesson:
+        return ({"text": rules, "svg": ""},) if rules else ()
+    steps = []
+    for step in game.view.lesson:
+        board = envs.make(step.board) if step.board else game
+        states, _ = saved.replay(board, board.init(), step.moves)
+        steps.append({"text": step.text, "svg": board.svg(states[-1])})
+    return tuple(steps)
 
 
 @functools.lru_cache(maxsize=64)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 import envs
+from agents.serve.views import lesson, look_at
 from envs import check
 
 ROOT = Path(__file__).parents[2]
@@ -23,6 +24,20 @@ def test_its_rules_by_hand():
     assert game.show(s) == "# .\n# ."
     assert game.over(s)
     assert game.rewards(s).tolist() == [1, -1]
+
+
+def test_its_lesson_and_reasons():
+    """4 x 4 after a4, which fills a4 and a3: there is no room below b1, and none to the right of d4."""
+    game = envs.make(OWN)
+    assert len(lesson(game)) == 2
+    upright = look_at(game, game.init())
+    flat = upright.after(game.parse_action("a4"))
+    assert upright.reason(game.parse_action("b1")) == "no room for a domino of Upright"
+    assert flat.reason(game.parse_action("a3")) == "that square is filled"
+    assert flat.reason(game.parse_action("d4")) == "no room for a domino of Flat"
+    assert flat.reason(game.parse_action("b4")) == flat.why == ""
+    small = envs.make(f"{OWN}:rows=2,cols=2")
+    assert look_at(small, small.init()).after(small.parse_action("a2")).why == "Flat cannot move"
 
 
 @pytest.mark.parametrize(

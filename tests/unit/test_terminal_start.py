@@ -14,7 +14,6 @@ import envs
 import play
 from agents.runtime import keyboard
 from envs import saved
-from envs.legends import LEGENDS, legend
 
 OWN = [name for name in envs.list() if not name.startswith("pgx:")]
 
@@ -32,17 +31,18 @@ def test_every_sign_of_a_board_has_its_meaning(name):
         if not legal.size:
             break
         state = move(state, int(rng.choice(legal)))
-    assert name in LEGENDS
-    text = legend(game)
+    text = game.view.legend
     assert signs
     assert [sign for sign in signs if not re.search(rf"(^|, ){re.escape(sign)} ", text)] == []
     assert "{" not in text
 
 
 def test_signs_of_players_go_by_their_names():
-    assert legend(envs.make("foq")) == "A White's queen, B Red's queen, # ripped, * legal target, . free"
-    assert legend(envs.make("foq_multi")).startswith("A White's queen, B Red's queen, C Blue's queen, a b c dropped")
-    assert legend(envs.make("othello")) == "X Black, O White, . empty, * legal move"
+    assert envs.make("foq").view.legend == "A White's queen, B Red's queen, # ripped, * legal target, . free"
+    assert envs.make("foq_multi").view.legend.startswith(
+        "A White's queen, B Red's queen, C Blue's queen, a b c dropped"
+    )
+    assert envs.make("othello").view.legend == "X Black, O White, . empty, * legal move"
 
 
 def typed(monkeypatch, capsys, options, *lines):
