@@ -212,7 +212,7 @@ def test_who_resigns_has_lost_and_may_take_it_back(window, foq):
     press(window, "agree")
     wait(window, lambda: game(window)["over"], "the end")
     assert text(window, "#turn-title") == "You lose"
-    assert text(window, "#turn-words") == "White resigned."
+    assert text(window, "#turn-words") == "Red wins after 0 moves. White resigned."
     assert not lit(window)
     press(window, "undo")
     wait(window, lambda: not game(window)["over"], "the game again")

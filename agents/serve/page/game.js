@@ -40,6 +40,7 @@ function leave() {
   shown = null;
   told = "";
   touched = "";
+  remark("");
   previews.clear();
 }
 

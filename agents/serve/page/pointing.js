@@ -4,11 +4,16 @@
 /** Points at a cell: goes on with a move, makes it where it is complete, or begins anew with another piece. */
 function point(name, byTouch = false) {
   if (!view || !legalWays().length || busy) return;
+  remark("");
   if (!nextCells().has(name)) {
+    const cells = [...path, name];
     const other = path[0] !== name && legalWays().some((way) => way.cells[0] === name);
     path = [];
     preview(null);
-    if (!other) return light();
+    if (!other) {
+      if (cells[0] !== name || cells.length === 1) why(cells);
+      return light();
+    }
   }
   path = [...path, name];
   const ways = candidates();
@@ -24,6 +29,25 @@ function point(name, byTouch = false) {
   touched = "";
   light();
   $("about-cell").scrollIntoView({ block: "nearest" });
+}
+
+/** Says why no legal move begins with these cells. */
+async function why(cells) {
+  const { id, version } = view;
+  const query = new URLSearchParams([["version", version], ["ply", pictured().ply], ...cells.map((name) => ["cell", name])]);
+  try {
+    const { reason } = await call("GET", `sessions/${id}/why?${query}`);
+    if (view?.id === id && view.version === version && !path.length) remark(reason);
+  } catch (error) {
+    if (error.status !== 409) toast(error.message); // else the game has gone on, which answers the question
+  }
+}
+
+/** A few words at the board for a few seconds. */
+function remark(words) {
+  $("why").textContent = words;
+  clearTimeout(remark.timer);
+  remark.timer = setTimeout(() => ($("why").textContent = ""), 4000);
 }
 
 /** Whether a move is made by a button, as pointing at its one cell does not say what it does. */

@@ -31,6 +31,7 @@ function drawTurn() {
   document.title = view.title;
   $("title").textContent = view.title;
   $("rules").textContent = view.rules;
+  $("guide").hidden = !view.lesson;
   [$("turn-title").textContent, $("turn-words").textContent] = turnWords(thinking);
   $("thinking").hidden = !thinking;
   if (thinking) {

@@ -41,19 +41,27 @@ function announce(before) {
 const alone = () => view.players.filter((name) => name === "person").length === 1;
 const yours = () => (alone() ? "Your move" : `${seat(view.to_move)} to move`);
 
-function resultWords() {
+/** The players who have won; nobody in a draw. */
+function winners() {
   const best = Math.max(...view.result);
-  const winners = view.result.flatMap((x, i) => (x === best ? [i] : []));
-  if (best <= 0) return "A draw";
-  if (alone() && winners.some(person)) return "You win";
-  if (alone()) return "You lose";
-  return `${winners.map(seat).join(" and ")} win${winners.length === 1 ? "s" : ""}`;
+  return view.result.flatMap((x, i) => (best > 0 && x === best ? [i] : []));
 }
 
-/** Why the game is over. */
+const winnerWords = () => `${winners().map(seat).join(" and ")} win${winners().length === 1 ? "s" : ""}`;
+
+/** What the end of the game means for the person. */
+function resultWords() {
+  if (!winners().length) return "A draw";
+  if (!alone()) return winnerWords();
+  return winners().some(person) ? "You win" : "You lose";
+}
+
+/** Who has won, when and why. */
 function reasonWords() {
-  if (view.resigned !== null) return `${seat(view.resigned)} resigned.`;
-  return `${view.reason || view.status}, after ${view.ply} move${view.ply === 1 ? "" : "s"}.`;
+  const why = view.resigned !== null ? `${seat(view.resigned)} resigned` : view.reason || view.status;
+  const who = winners().length ? winnerWords() : "The game ended";
+  const when = `${who} after ${view.ply} move${view.ply === 1 ? "" : "s"}.`;
+  return why === who ? when : `${when} ${why[0].toUpperCase()}${why.slice(1)}.`;
 }
 
 /** A message for a few seconds. Inside an open dialog: all else is inert, and under its backdrop. */

@@ -18,7 +18,7 @@ from agents.serve.levels import levels
 from agents.serve.options import UNTRAINED, PlayOptions, opponent
 from agents.serve.standalone import kernel
 from agents.serve.standalone.program import description, javascript_program
-from agents.serve.views import way
+from agents.serve.views import lesson, way
 from agents.storage import weights as models
 from agents.storage.weights import TrainedNetwork
 from envs import saved
@@ -166,6 +166,7 @@ def session_facts(offer: Offer) -> dict[str, Any]:
         "game": game.name,
         "title": title,
         "rules": rules,
+        "lesson": lesson(game),
         "seats": seats(game),
         "begins": first_player(game),
         "opponents": list(dict.fromkeys([player, *others])),

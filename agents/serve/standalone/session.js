@@ -349,7 +349,7 @@ class Session {
     return {game: about.game, title: about.title, rules: about.rules, seats: about.seats, players: this.players,
       limits: this.limits, ply: this.actions.length, to_move: now.player, over: this.over,
       result: this.over ? (this.resigned === null ? now.rewards : resigned) : null, resigned: this.resigned,
-      status: now.status, svg: now.svg, legal: this.over ? [] : now.legal.map((a) => about.actions[a]),
+      status: now.status, reason: "", lesson: about.lesson.length > 0, svg: now.svg, legal: this.over ? [] : now.legal.map((a) => about.actions[a]),
       history: this.actions.map((a, i) => ({action: this.name(a), words: about.actions[a].words, player: this.positions[i].player})),
       last: this.last(this.actions.length), undo: this.actions.length > 0 || this.resigned !== null,
       lines: this.lines.map((line) => ({from: this.shared(line), words: line.actions.slice(this.shared(line)).map((a) => about.actions[a].words)})),
@@ -435,11 +435,13 @@ class House {
       const {game, title, seats, opponents, begins, levels} = this.about;
       return [{game, title, seats, opponents, begins, levels, options: []}];
     }
+    if (kind === "lesson") return {steps: this.about.lesson};
     if (!id) return this.create(content);
     const session = this.sessions.get(id);
     if (!session) throw new Refused(404, "no such game");
     if (method === "DELETE") return void this.sessions.delete(id);
     if (word === "preview") return session.preview(number("version"), asked.get("action"), number("ply"));
+    if (word === "why") return {reason: ""}; // reasons are functions of Python, which do not travel
     if (word === "past") return session.past(number("version"), number("ply"));
     if (!word) return session.view(number("version"));
     const {version} = content;

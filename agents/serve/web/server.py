@@ -2,9 +2,11 @@
 
     GET    /                                 the page: index.html, and beside it the other files of agents/serve/page
     GET    /api/games                        games that can be chosen, each with its opponents and options, or ?game=
+    GET    /api/lesson                       how to play a ?game=: steps with a text and a picture
     POST   /api/sessions                     a new or saved game, see `Sessions.create`
     GET    /api/sessions/ID?version=N        what a page shows; all of it unless N is the current version
     GET    /api/sessions/ID/preview          the picture after ?ply= moves and ?action=, changed cells
+    GET    /api/sessions/ID/why              why no legal move begins with each ?cell= in turn, after ?ply= moves
     GET    /api/sessions/ID/past             the position after ?ply= moves
     POST   /api/sessions/ID/COMMAND          see `sessions.COMMANDS`; answers like GET
     DELETE /api/sessions/ID
@@ -45,7 +47,7 @@ from agents.players.players import make_player
 from agents.players.spec import PERSON, PlayerSpec, parse_player
 from agents.serve.levels import dialog_entry
 from agents.serve.options import PlayOptions, loopback, opponent
-from agents.serve.views import look_at
+from agents.serve.views import lesson, look_at
 from agents.serve.web.batched_search import STEP, Job, Thinker
 from agents.serve.web.sessions import COMMANDS, Refused, ServerContext, Sessions, budgeted, finite
 from envs import saved
@@ -115,6 +117,10 @@ def make_app(context: ServerContext) -> Starlette:
     async def list_games(request: Request) -> Response:
         return answer(await run_in_threadpool(games, request.query_params.get("game")))
 
+    async def teach(request: Request) -> Response:
+        steps = lambda: lesson(context.game(request.query_params.get("game", context.own.name)))
+        return answer({"steps": await run_in_threadpool(steps)})
+
     async def status(request: Request) -> Response:
         thinker = context.thinker
         return answer({"sessions": len(sessions), "steps": thinker.steps, "searches": thinker.searches})
@@ -135,6 +141,11 @@ def make_app(context: ServerContext) -> Starlette:
         name, action = request.path_params["id"], request.query_params.get("action")
         look = lambda: sessions.get(name).preview(known_version(request), action, whole_number(request, "ply"))
         return answer(await run_in_threadpool(look))
+
+    async def why(request: Request) -> Response:
+        name, cells = request.path_params["id"], request.query_params.getlist("cell")
+        find = lambda: sessions.get(name).why(known_version(request), whole_number(request, "ply"), cells)
+        return answer(await run_in_threadpool(find))
 
     async def past(request: Request) -> Response:
         name, ply = request.path_params["id"], whole_number(request, "ply")
@@ -178,10 +189,12 @@ def make_app(context: ServerContext) -> Starlette:
             Route("/", file("index.html")),
             *(Route(f"/{path.name}", file(path.name)) for path in PAGE.iterdir()),
             Route("/api/games", list_games),
+            Route("/api/lesson", teach),
             Route("/api/status", status),
             Route("/api/sessions", create, methods=["POST"]),
             Route("/api/sessions/{id}", one, methods=["GET", "DELETE"]),
             Route("/api/sessions/{id}/preview", preview),
+            Route("/api/sessions/{id}/why", why),
             Route("/api/sessions/{id}/past", past),
             Route("/api/sessions/{id}/{command}", command, methods=["POST"]),
         ],
@@ -235,7 +248,7 @@ def make_context(options: PlayOptions, thinker: Thinker) -> ServerContext:
 
 def warm(context: ServerContext) -> None:
     """Compiles for the first moves while people look at the board: the search and the rules at the same time, then the
-    analysis. The list of games is prepared last, since it would slow down the others."""
+    analysis. Lesson and list of games are prepared last, since they would slow down the others."""
     game, ready = context.own, threading.Event()
     step = min(context.options.num_simulations, STEP)
     job = Job(game, context.analyst(game), game.init(), 0, step, 1.0, done=lambda _: ready.set())
@@ -246,6 +259,7 @@ def warm(context: ServerContext) -> None:
     start = look_at(game, game.init())
     _ = start.svg, start.after(start.legal[0]).svg  # the first picture and the first move are the slowest
     ready.wait(timeout=LONGEST_COMPILATION)
+    lesson(game)
     for name in envs.list():
         first_player(envs.make(name))  # seconds in total, which would delay the list of games
 

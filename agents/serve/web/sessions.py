@@ -18,7 +18,7 @@ import envs
 from agents.players.spec import PERSON, UCT, PlayerSpec, parse_player
 from agents.serve import levels
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, PlayOptions, opponent
-from agents.serve.views import Position, changed, look_at, way
+from agents.serve.views import Position, can_be_taught, changed, look_at, way
 from agents.serve.web.batched_search import Job, Thinker
 from agents.solvers import proof_number
 from agents.storage import checkpoint
@@ -180,6 +180,14 @@ class Session:
             now = self._at(ply)
             after = now.after(self._legal(action, now))
             return {"action": action, "svg": after.svg, "changed": changed(now, after), "status": after.status}
+
+    def why(self, version: Any, ply: Any, cells: list[str]) -> dict[str, str]:
+        """Why no legal move begins with these cells in the position after `ply` moves; "" if there is no reason."""
+        with self.lock:
+            self._current(version)
+            if not cells:
+                raise Refused(400, "cell: expected the names of the cells that were pointed at, in turn")
+            return {"reason": self._at(ply).why_not(cells)}
 
     def past(self, version: Any, ply: Any) -> dict[str, Any]:
         """The position after `ply` moves: its picture, its legal moves, the move that led to it, and the cells of
@@ -472,6 +480,8 @@ class Session:
             "result": self._result() if self.over else None,
             "resigned": self.resigned,
             "status": now.status,
+            "reason": now.why,
+            "lesson": can_be_taught(game),
             "svg": now.svg,
             "legal": [] if self.over else [dataclasses.asdict(one) for one in now.ways],
             "history": [
