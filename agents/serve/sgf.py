@@ -48,22 +48,44 @@ def read_sgf(data: bytes) -> Kifu:
         size, root = game.get_size(), game.get_root()
         if not go.SMALLEST <= size <= go.LARGEST:
             raise ValueError(f"a board of {size} lines; known are {go.SMALLEST} to {go.LARGEST}")
-        komi = root.get("KM") if root.has_property("KM") else None
+        komi = _komi(root)
         black, white, _ = root.get_setup_stones()
-        moves = tuple(move for node in game.get_main_sequence() if (move := _move(node, size, node is root)))
+        moves: list[tuple[int, int]] = []
+        for node in game.get_main_sequence():
+            if (move := _move(node, size, node is root, len(moves) + 1)) is not None:
+                moves.append(move)
         first = COLOURS.index(root.get("PL")) if root.has_property("PL") else moves[0][0] if moves else 0
         won = RESIGNED.fullmatch(root.get("RE")) if root.has_property("RE") else None
     except (ValueError, LookupError, RecursionError) as error:  # an unknown encoding, or one that is none of text
         raise ValueError(f"SGF: {error}") from None
     number = lambda points: frozenset((size - 1 - row) * size + col for row, col in points)
     resigned = None if won is None else 1 - COLOURS.index(won[1].lower())
-    return Kifu(size, komi, (number(black), number(white)), first, moves, resigned)
+    return Kifu(size, komi, (number(black), number(white)), first, tuple(moves), resigned)
 
 
-def _move(node: Tree_node, size: int, is_root: bool) -> tuple[int, int] | None:
+def _komi(root: Tree_node) -> float | None:
+    if not root.has_property("KM"):
+        return None
+    try:
+        return root.get("KM")
+    except ValueError:
+        raise ValueError(f"the komi is not a number: {_quoted(root, 'KM')}") from None
+
+
+def _quoted(node: Tree_node, name: str) -> str:
+    """A property as it stands in the file, shortened."""
+    return f"{name}[{node.get_raw(name)[:20].decode('utf-8', 'replace')}]"
+
+
+def _move(node: Tree_node, size: int, is_root: bool, number: int) -> tuple[int, int] | None:
+    """Player and action of a node, which is the move `number`; None for a node without a move."""
     if node.has_setup_stones() and not is_root:
-        raise ValueError("stones are set up in the middle of the game")
-    colour, point = node.get_move()
+        raise ValueError(f"stones are set up in the middle of the game, before move {number}")
+    try:
+        colour, point = node.get_move()
+    except ValueError:
+        wrong = "B" if node.has_property("B") else "W"
+        raise ValueError(f"move {number}: no point of this board: {_quoted(node, wrong)}") from None
     if colour is None:
         return None
     return COLOURS.index(colour), size * size if point is None else (size - 1 - point[0]) * size + point[1]

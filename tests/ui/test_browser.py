@@ -426,13 +426,27 @@ def test_files_and_what_is_none(window, foq, tmp_path):
         wait(window, lambda kind=kind: json.loads(saved[kind].read_text()), "the file")
     assert json.loads(saved["game"].read_text())["actions"] == [ply["action"] for ply in view["history"]]
     window.execute_script("$('share').close()")
-    files = {"null.json": "null", "list.json": "[1]", "broken.json": "{", "other.json": '{"format": "x", "actions": 7}'}
+    illegal = json.dumps({"game": view["game"], "actions": [ply["action"] for ply in view["history"][:1]] * 2})
+    files = {
+        "null.json": ("null", "null.json holds no game"),
+        "list.json": ("[1]", "list.json holds no game"),
+        "broken.json": ("{", "expected a file that Save the game has written"),
+        "other.json": ('{"format": "x", "actions": 7}', "other.json was not opened: "),
+        "twice.json": (
+            illegal,
+            f"twice.json was not opened: move 2: {view['history'][0]['action']} is not legal there",
+        ),
+        "go.sgf": ("(;GM[1]SZ[9];B[aa])", "python play.py --env=go:size=9 --ui=text"),
+    }
     press(window, "files")
-    for name, content in files.items():
+    words = text(window, "#link-words")
+    assert words.startswith("Flight of Queen") and "after 2 moves. It opens on this computer only" in words
+    for name, (content, message) in files.items():
         (tmp_path / name).write_text(content)
         window.execute_script("$('toast').hidden = true")
         one(window, "#load").send_keys(str(tmp_path / name))
         wait(window, lambda: window.execute_script("return !$('toast').hidden"), "the message")
+        assert message in text(window, "#toast")
         assert window.execute_script("return $('share').contains($('toast'))")
         assert game(window)["id"] == view["id"]
     one(window, "#load").send_keys(str(saved["game"]))

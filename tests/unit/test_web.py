@@ -163,6 +163,21 @@ def test_hints_and_moves_are_the_first_of_the_list(client, monkeypatch):
     assert session["history"][0]["action"] != "c3"
 
 
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"game": "tictactoe", "actions": ["a1", "b1", "a1"]}, "move 3: a1 is not legal there"),
+        ({"game": "foq", "actions": ["z9"]}, "move 1: no square 'z9'"),
+        ({"game": "tictactoe", "actions": ["a1", "b1", "a2", "b2", "a3", "c3"]}, "move 6: the game was over before"),
+        ({"game": "chess", "actions": ["e4"]}, "chess is not played here, only tictactoe, "),
+    ],
+)
+def test_a_refused_game_says_what_is_wrong(client, wrong, words):
+    reply = client.post("/api/sessions", json=wrong)
+    assert reply.status_code == 400
+    assert reply.json()["error"].startswith(words)
+
+
 def test_hint_takes_the_win(client):
     board = [1, 1, 0, -1, -1, 0, 0, 0, 0]
     session = begin(client, start={"board": board, "to_move": 1}, players=PEOPLE)

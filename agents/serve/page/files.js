@@ -5,8 +5,18 @@ $("files").onclick = () => {
   const text = JSON.stringify(reduced(view.save));
   const bytes = new TextEncoder().encode(text);
   $("link").value = `${location.origin}${location.pathname}#play=${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+  $("link-words").textContent = linkWords();
   $("share").showModal();
 };
+
+/** What the link shows, and who can open it. */
+function linkWords() {
+  const here = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+  const who = here
+    ? `It opens on this computer only, while play.py runs. For anybody else, save the game and send the file: they load it in a page of their own${view.game.includes(".py") ? ", which needs the file of the game" : ""}.`
+    : `It opens for everyone who reaches ${location.host}.`;
+  return `${view.title} after ${view.ply} move${view.ply === 1 ? "" : "s"}. ${who}`;
+}
 
 function download(content, name) {
   const address = URL.createObjectURL(new Blob([JSON.stringify(content, null, 1)], { type: "application/json" }));
@@ -20,15 +30,23 @@ $("load").onchange = async () => {
   const [file] = $("load").files;
   $("load").value = "";
   if (!file) return;
+  const text = await file.text();
+  if (/^\s*\(\s*;/.test(text)) return toast(sgfWords(text));
   let saved;
   try {
-    saved = JSON.parse(await file.text());
+    saved = JSON.parse(text);
   } catch {
-    return toast("This file holds no JSON.");
+    return toast(`${file.name} is not a game of this page: expected a file that Save the game has written.`);
   }
-  if (!saved || typeof saved !== "object" || Array.isArray(saved)) return toast("This file holds no game and no position.");
-  if (await open(toRequest(saved))) $("share").close();
+  if (!saved || typeof saved !== "object" || Array.isArray(saved)) return toast(`${file.name} holds no game and no position.`);
+  if (await open(toRequest(saved), `${file.name} was not opened: `)) $("share").close();
 };
+
+/** Where a file in SGF, the format of Go programs, can be opened. */
+function sgfWords(text) {
+  const size = text.match(/SZ\[(\d+)\]/)?.[1] || 19;
+  return `This is SGF, which only the terminal reads: python play.py --env=go:size=${size} --ui=text, then load the file.`;
+}
 
 /** A saved game, or the bare record of a position of this one. */
 function toRequest(saved) {

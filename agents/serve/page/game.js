@@ -99,12 +99,13 @@ async function again() {
   await open(save ? { ...reduced(save), players, ...limits } : {});
 }
 
-async function open(request) {
+/** Opens a game; if it is refused, says so after the words `refused`. */
+async function open(request, refused = "") {
   let news;
   try {
     news = await call("POST", "sessions", request);
   } catch (error) {
-    toast(error.message);
+    toast(refused + error.message);
     return false;
   }
   const old = view && view.id;

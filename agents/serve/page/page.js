@@ -107,9 +107,9 @@ async function begin() {
     history.replaceState(null, "", location.pathname);
     try {
       const bytes = Uint8Array.from(atob(link[1].replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-      if (await open(reduced(JSON.parse(new TextDecoder().decode(bytes))))) return;
+      if (await open(reduced(JSON.parse(new TextDecoder().decode(bytes))), "The link was not opened: ")) return;
     } catch {
-      toast("This link holds no game.");
+      toast("This link holds no game: perhaps it was cut off when it was copied.");
     }
   }
   const id = tab.getItem("id");

@@ -70,7 +70,7 @@ function toast(words) {
   $("toast").textContent = words;
   $("toast").hidden = false;
   clearTimeout(toast.timer);
-  toast.timer = setTimeout(() => ($("toast").hidden = true), 5000);
+  toast.timer = setTimeout(() => ($("toast").hidden = true), 4000 + 40 * words.length);
 }
 
 /** Whether the person agrees, by a dialog of the page. */

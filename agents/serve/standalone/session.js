@@ -408,7 +408,7 @@ class House {
 
   create(request) {
     const {game = this.about.game, actions = [], start, resigned = null} = request;
-    if (game !== this.about.game) throw new Refused(400, `game: this page plays ${this.about.game}`);
+    if (game !== this.about.game) throw new Refused(400, `${game} is not played here: this page plays ${this.about.game}`);
     if (start) throw new Refused(400, "start: a page without a server loads games from their beginning, not positions");
     if (!Array.isArray(actions)) throw new Refused(400, "actions: want a list of moves");
     const session = new Session(this, this.players(request), this.limits(request));
@@ -416,7 +416,7 @@ class House {
       try {
         session.append(session.legal(name, session.now));
       } catch (error) {
-        throw new Refused(400, `move ${i + 1}: ${error.message}`);
+        throw new Refused(400, `move ${i + 1}: ${session.now.over ? "the game was over before" : `${name} is not legal there`}`);
       }
     });
     if (resigned !== null && (!Number.isInteger(resigned) || !(resigned in this.about.seats) || session.over)) {

@@ -62,7 +62,8 @@ class ServerContext:
             return self.own
         if isinstance(name, str) and levels.offered(name):
             return envs.make(name)
-        raise Refused(400, f"game: this server plays {', '.join(dict.fromkeys((self.own.name, *envs.list())))}")
+        known = ", ".join(dict.fromkeys((self.own.name, *envs.list())))
+        raise Refused(400, f"{str(name)[:60]} is not played here, only {known} with the usual options")
 
     def opponents(self, game: Game) -> list[str]:
         """Players to choose from, the default first. Networks are those of the command line, runs/ and models/; those
@@ -352,14 +353,18 @@ class Session:
         return self.positions[ply]
 
     def _legal(self, action: Any, position: Position) -> int:
-        if not isinstance(action, str) or len(action) > 40:
-            raise Refused(400, "action: expected the name of a move")
         try:
-            code = self.game.parse_action(action)
+            return self._code(action, position)
         except ValueError as error:
             raise Refused(400, f"action: {error}") from None
+
+    def _code(self, action: Any, position: Position) -> int:
+        """The code of a legal move; ValueError with the reason if it is none."""
+        if not isinstance(action, str) or len(action) > 40:
+            raise ValueError("expected the name of a move")
+        code = self.game.parse_action(action)
         if code not in position.legal:
-            raise Refused(400, f"action: {self.game.action_name(code)} is not legal here")
+            raise ValueError(f"{self.game.action_name(code)} is not legal there")
         return code
 
     def _free(self) -> None:
@@ -634,10 +639,12 @@ class Sessions:
         except ValueError as error:
             raise Refused(400, f"position: {str(error)[:LONGEST_MESSAGE]}") from None
         for i, action in enumerate(actions):
+            if session.over:
+                raise Refused(400, f"move {i + 1}: the game was over before")
             try:
-                session._append(session._legal(action, session.positions[-1]))
-            except Refused as refused:
-                raise Refused(400, f"move {i + 1}: {refused}") from None
+                session._append(session._code(action, session.positions[-1]))
+            except ValueError as error:
+                raise Refused(400, f"move {i + 1}: {error}") from None
         if resigned is not None:
             if session.over:
                 raise Refused(400, "resigned: the game was over before")
