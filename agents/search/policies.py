@@ -21,6 +21,7 @@ from agents.runtime import keys
 from agents.search import halving, mctx_reference, selection
 from agents.search import tree as tree_search
 from agents.search.halving import Order
+from agents.search.packing import Packing, packing_of, packs_on
 from agents.search.tree import ROOT, Edges, Leaf, SearchResult, Tree, edges_of, lanes_of
 from agents.search.tree_updates import Form
 from envs.game import Array, Game
@@ -91,6 +92,16 @@ def over_slots(game: Game, expand: tree_search.Expand, num_slots: int) -> tree_s
     return packed
 
 
+def over_words(expand: tree_search.Expand, packing: Packing) -> tree_search.Expand:
+    """`expand` for a tree that stores what it knows of a position as words."""
+
+    def packed(weights, key, edge, words):
+        leaf, states = expand(weights, key, edge, packing.unpack(words))
+        return leaf, packing.pack(states)
+
+    return packed
+
+
 def tree_slots(game: Game, wanted: bool | None = None) -> int | None:
     """Edges per tree node if nodes keep legal actions only; None if they keep one edge per action code.
 
@@ -135,8 +146,12 @@ def make_tree_policy(
     slots: bool | None = None,
     writes: Form = "auto",
     order: Order = "auto",
+    packed: bool | None = None,
 ) -> TreePolicy:
     """The tree policy of `config`. `slots` and `writes` override the defaults of `tree_slots` and `in_form`.
+
+    With `packed`, nodes store positions as words, see `packing`; by default they do unless JAX's default backend is a
+    CPU, where packing costs more than it saves.
 
     `order` is that of Gumbel simulations, see `halving`; by default the one that suits JAX's default backend. Side by
     side, a phase gives each contender the visits that it would get among `max_num_considered_actions`. A position with
@@ -155,6 +170,9 @@ def make_tree_policy(
     expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), config.proofs)
     if order == "auto":
         order = halving.order_on(jax.default_backend())
+    if packed is None:
+        packed = packs_on(jax.default_backend())
+    packing = packing_of_nodes(game, num_slots) if packed else None
     run = functools.partial(_gumbel, order=order) if config.search == "gumbel" else _puct
     run = functools.partial(run, writes=writes)
     policy = functools.partial(_improved, config=config) if config.search == "gumbel" else visit_shares
@@ -170,10 +188,11 @@ def make_tree_policy(
             return at_edges(keys.draw_lanes(sample, key, (len(tree.size), game.num_actions)))
 
         def at_edges(values):
-            return values if num_slots is None else at_slots(values, tree_policy.codes(tree)[:, ROOT])
+            return values if num_slots is None else at_slots(values, tree_policy.codes(roots_only(tree))[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        states = jax.tree.map(lambda x: x[:, ROOT], tree_policy.states(tree))
+        below = below if packing is None else over_words(below, packing)
+        states = jax.tree.map(lambda x: x[:, ROOT], tree_policy.states(roots_only(tree)))
         if config.proofs:
             tree = tree_search.mark_proven_win(tree, at_edges(immediate_wins(game, states)))
         if config.early_urge == 0:
@@ -183,8 +202,15 @@ def make_tree_policy(
         urge = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
         return run(weights, key, tree, below, draw, plies, config, explore, urge=urge)
 
-    tree_policy = assemble_tree_policy(game, root, run_simulations, policy, num_slots, config.proofs)
+    tree_policy = assemble_tree_policy(game, root, run_simulations, policy, num_slots, config.proofs, packing)
     return tree_policy
+
+
+def packing_of_nodes(game: Game, num_slots: int | None) -> Packing:
+    """The packing of what a node stores: a position, and the codes of its slots if there are slots."""
+    state = jax.eval_shape(game.init)
+    slots = jax.ShapeDtypeStruct((num_slots or 0,), jnp.int16)
+    return packing_of(state if num_slots is None else (state, slots))
 
 
 def assemble_tree_policy(
@@ -194,22 +220,27 @@ def assemble_tree_policy(
     policy: Callable[[Tree], Array],
     num_slots: int | None,
     proofs: bool = False,
+    packing: Packing | None = None,
 ) -> TreePolicy:
-    """A tree policy whose trees start from `root(weights, key, states)` and grow by `run_simulations`."""
+    """A tree policy whose trees start from `root(weights, key, states)` and grow by `run_simulations`. With `packing`,
+    that of `packing_of_nodes`, nodes store words."""
+
+    stored = lambda x: x if packing is None else packing.pack(x)
+    restored = lambda tree: tree.states if packing is None else packing.unpack(tree.states)
 
     def init_tree(weights: Any, key: Array, states: Any, max_nodes: int) -> Tree:
         leaf = root(weights, key, states)
         if num_slots is None:
-            return tree_search.init_tree(leaf, states, max_nodes, proofs)
+            return tree_search.init_tree(leaf, stored(states), max_nodes, proofs)
         slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
         leaf = leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL))
-        return tree_search.init_tree(leaf, (states, slots.astype(jnp.int16)), max_nodes, proofs)
+        return tree_search.init_tree(leaf, stored((states, slots.astype(jnp.int16))), max_nodes, proofs)
 
     def codes(tree: Tree) -> Array:
-        return jnp.arange(game.num_actions)[None, None] if num_slots is None else tree.states[1].astype(jnp.int32)
+        return jnp.arange(game.num_actions)[None, None] if num_slots is None else restored(tree)[1].astype(jnp.int32)
 
     def states(tree: Tree) -> Any:
-        return tree.states if num_slots is None else tree.states[0]
+        return restored(tree) if num_slots is None else restored(tree)[0]
 
     def values(tree: Tree) -> Array:
         return searched_values(tree, policy(tree))
@@ -226,6 +257,7 @@ def make_search(
     slots: bool | None = None,
     writes: Form = "auto",
     order: Order = "auto",
+    packed: bool | None = None,
 ):
     """The search of `config` as one pure function.
 
@@ -237,6 +269,7 @@ def make_search(
         slots: see `make_tree_policy`.
         writes: see `make_tree_policy`.
         order: see `make_tree_policy`.
+        packed: see `make_tree_policy`.
 
     Returns:
         `search(weights, key, states, plies) -> SearchResult` for states [B] of unfinished games. `plies` int32[B] is
@@ -249,7 +282,7 @@ def make_search(
     if config.search_loop == "mctx":
         root, leaf = (make_evaluate(game, net, kind) for kind in (config.root_symmetry, config.leaf_symmetry))
         return mctx_reference.make_search(game, root, leaf, config, explore)
-    tree_policy = make_tree_policy(game, net, config, slots=slots, writes=writes, order=order)
+    tree_policy = make_tree_policy(game, net, config, slots=slots, writes=writes, order=order, packed=packed)
     return search_with(tree_policy, game, config.num_simulations, explore)
 
 
@@ -260,7 +293,7 @@ def search_with(tree_policy: TreePolicy, game: Game, num_simulations: int, explo
         tree = tree_policy.init_tree(weights, keys.fold_in(key, keys.APART), states, num_simulations + 1)
         edge, policy, tree = tree_policy.run_simulations(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
-        codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], edges.logits.shape)
+        codes = jnp.broadcast_to(tree_policy.codes(roots_only(tree))[:, ROOT], edges.logits.shape)
         dense = codes.shape == legal.shape
         wide = lambda x: jnp.where(legal, x, 0) if dense else from_slots(x, legal)
         values = searched_values(tree, policy)
@@ -278,6 +311,11 @@ def search_with(tree_policy: TreePolicy, game: Game, num_simulations: int, explo
         )
 
     return search
+
+
+def roots_only(tree: Tree) -> Tree:
+    """The tree with the positions of the roots alone, so that no other node's are unpacked."""
+    return tree._replace(states=jax.tree.map(lambda x: x[:, : ROOT + 1], tree.states))
 
 
 def root_edges(tree: Tree) -> Edges:

@@ -7,6 +7,7 @@ one by one, but passes over a whole array at full memory speed. There a tree of 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -35,11 +36,14 @@ def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
     lane, *within = (place.reshape(len(x), -1) for place in places)
     values = jnp.asarray(values)
     values = values.reshape(*lane.shape, *values.shape[1:])
+    shape = x.shape[1 : len(places)]
+    here, number, inside = jnp.arange(math.prod(shape)).reshape(shape), jnp.zeros_like(lane), lane < len(x)
+    # A place as one number, so that every write compares all places once.
+    for size, place in zip(shape, within, strict=True):
+        number, inside = number * size + place, inside & (place >= 0) & (place < size)
+    number = jnp.where(inside, number, -1)
     for i in range(lane.shape[1]):
-        hit = spread(lane[:, i] < len(x), len(places))
-        for axis, place in enumerate(within, 1):
-            here = jnp.arange(x.shape[axis]).reshape(-1, *[1] * (len(within) - axis))
-            hit &= here == spread(place[:, i], len(places))
+        hit = here == spread(number[:, i], len(places))
         hit = hit.reshape(*hit.shape, *[1] * (x.ndim - len(places)))
         x = jnp.where(hit, jnp.expand_dims(values[:, i], tuple(range(1, len(places)))), x).astype(x.dtype)
     return x

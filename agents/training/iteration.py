@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as Spec
 from agents.config import Config, SelfplayOptions
 from agents.network.network import Network
 from agents.runtime import keys, mesh
-from agents.search import halving
+from agents.search import halving, packing
 from agents.search.policies import make_search
 from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
@@ -133,8 +133,9 @@ def keys_of(run: Run) -> Keys:
 def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: SearchFunction | None = None):
     """`play(run) -> (run, SelfplayMetrics, Ended)`: T plies of self-play, inserted into the replay. With `proof_share`,
     every device also adds positions from one proof search. `search` replaces that of `config`."""
-    order = halving.order_on(devices.devices.flat[0].platform)
-    search = search or make_search(game, net, config, explore=True, order=order)
+    platform = devices.devices.flat[0].platform
+    forms = {"order": halving.order_on(platform), "packed": packing.packs_on(platform)}
+    search = search or make_search(game, net, config, explore=True, **forms)
     selfplay_of = selfplay.make_selfplay(game, search, config)
     teach = proof_targets.make_teach(game, config) if config.proof_share else None
 
