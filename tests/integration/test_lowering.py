@@ -29,7 +29,7 @@ def programs():
     run = jax.eval_shape(lambda: start_run(game, net, config))
     lanes, weights = run.lanes, run.learning.weights
     search = lambda order="in_turn", **options: make_search(
-        game, net, dataclasses.replace(config, **options), explore=True, order=order
+        game, net, dataclasses.replace(config, **options), explore=True, order=order, packed=order == "side_by_side"
     )
     uct = make_player("uct:8", game, 8)
     match = make_group(game, uct, make_player("minimax:2", game, 8), mesh.make_mesh(16, 16, 1))
