@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_network import random_planes, random_weights
 
@@ -66,7 +66,7 @@ def test_turning_the_board_turns_the_policy_and_leaves_the_value(spec, kind, see
     weights, planes = random_weights(shapes, seed), random_planes(game, seed)
     logits, value = apply(weights, planes)
     heads = train(weights, planes)
-    assert np.ptp(logits) > 1e-3
+    assume(np.ptp(logits) > 1e-3)  # a few networks at random answer alike to everything
     for symmetry in game.symmetries:
         turned = jax.vmap(symmetry.planes)(planes)
         same = functools.partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4, err_msg=symmetry.name)
