@@ -10,6 +10,7 @@ import json
 import math
 import operator
 import re
+import shutil
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -231,13 +232,14 @@ def export_network(source: Path, folder: Path, **options: Any) -> Path:
 
 
 def write_network(folder: Path, record: dict[str, Any], weights: Any) -> Path:
-    """Writes weights and their record, see `about`, as one file in `folder`; completely or not at all. The paths of the
-    run and of its initial network stay private."""
+    """Writes weights and their record, see `about`, as one file in `folder`; completely or not at all if
+    files can be renamed there. The paths of the run and of its initial network stay private."""
     leaves = jax.tree_util.tree_leaves_with_path(weights)
     arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(x) for where, x in leaves}
     text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "init_from": ""}})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
-    with (folder / f"{NETWORK_FILE}.new").open("wb") as file:
+    written = folder / f"{NETWORK_FILE}.new"
+    with written.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)
-    return (folder / f"{NETWORK_FILE}.new").replace(folder / NETWORK_FILE)
+    return Path(shutil.move(written, folder / NETWORK_FILE))  # copies where nothing can be renamed

@@ -286,12 +286,12 @@ def test_a_diagnosis_that_cannot_be_written_does_not_hide_what_happened(parts, t
     assert said.endswith("there is no checkpoint yet")
 
 
-def refusing(code):
-    """os.rename on a file system that renames files alone."""
+def refusing(code, files=False):
+    """os.rename on a file system that renames files alone, or nothing."""
     rename = os.rename
 
     def refuse(source, target, **more):
-        if os.path.isdir(source):
+        if files or os.path.isdir(source):
             raise OSError(code, os.strerror(code), source)
         return rename(source, target, **more)
 
@@ -313,10 +313,12 @@ def test_a_folder_that_cannot_be_renamed_is_refused_before_training(monkeypatch,
         assert [path.name for path in folder.iterdir()] == ["metrics.jsonl"]
 
 
-def test_the_network_is_kept_where_the_last_checkpoint_fails(parts, monkeypatch, tmp_path):
+@pytest.mark.parametrize("files", [False, True])
+def test_the_network_is_kept_where_the_last_checkpoint_fails(parts, monkeypatch, tmp_path, files):
     """As one file, which plays as the weights that were to be saved."""
     run, said = parts[0](), []
-    monkeypatch.setattr(os, "rename", refusing(errno.ENOTSUP))
+    for name in ("rename", "replace"):
+        monkeypatch.setattr(os, name, refusing(errno.ENOTSUP, files))
     with pytest.raises(
         checkpoint.CheckpointError, match="iteration 0 could not be saved: .*there is no checkpoint yet"
     ):
@@ -326,5 +328,6 @@ def test_the_network_is_kept_where_the_last_checkpoint_fails(parts, monkeypatch,
     assert (
         line == f"warning: of iteration 0 only the network is kept: {tmp_path / 'run' / 'last' / models.NETWORK_FILE}"
     )
+    assert [path.name for path in (tmp_path / "run" / "last").iterdir()] == [models.NETWORK_FILE]
     found = models.load_network(tmp_path / "run" / "last")
     assert same(found.weights, run.learning.ema_weights)
