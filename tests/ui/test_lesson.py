@@ -58,12 +58,13 @@ def test_on_a_phone_the_lesson_scrolls_from_its_beginning(address, dark):
 def test_an_illegal_click_says_why_and_moves_nothing(window, address):
     make(window, next(way for way in fresh(window, address)["legal"] if way["action"] == "b2"))
     places = "return ['board', 'turn', 'moves', 'about-cell'].map((x) => JSON.stringify($(x).getBoundingClientRect()))"
-    before, version = window.execute_script(places), known_result(window)["version"]
+    version, before = known_result(window)["version"], window.execute_script(places)
     click_cell(window, "b2")
     wait(window, lambda: text(window, "#why") == "b2 is taken", "the reason")
     assert one(window, "#why").is_displayed()
     assert violations(window) == []
-    assert (window.execute_script(places), game(window)["version"]) == (before, version)
+    assert window.execute_script(places) == before
+    assert game(window)["version"] == version
     click_cell(window, "a3")  # the next move takes it away
     wait(window, lambda: game(window)["version"] > version, "the move")
     assert text(window, "#why") == ""
