@@ -1,7 +1,7 @@
 """Exports a network of a run: python -m agents.storage.export runs/NAME models/GAME
 
-A folder gets one small half-precision file. A file NAME.stablehlo gets the network as a function for programs that do
-not know ripzero, see exchange.py.
+A folder gets one small half-precision file. A file NAME.stablehlo or NAME.onnx gets the network as a function for
+programs that do not know ripzero, see exchange.py.
 """
 
 from __future__ import annotations
@@ -21,15 +21,17 @@ from agents.storage import exchange
 from agents.storage import weights as models
 from envs import saved
 
+FORMATS = {".stablehlo": exchange.stablehlo, ".onnx": exchange.onnx}
+
 
 @dataclasses.dataclass(frozen=True)
 class Export(config.Options):
-    """Writes a network of a run as one small half-precision file, or as StableHLO."""
+    """Writes a network of a run as one small half-precision file, or as StableHLO or ONNX."""
 
     source: tyro.conf.Positional[Path]
     """Folder of a run, or one of its networks/ITERATION."""
     folder: tyro.conf.Positional[Path]
-    """Folder of the model, such as models/foq, or a file NAME.stablehlo."""
+    """Folder of the model, such as models/foq, or a file NAME.stablehlo or NAME.onnx."""
     play_value_scale: Annotated[float | None, Range(above=0)] = None
     """Weight of the network's values in play, as for train.py; by default as in the run. Unreliable values deserve
     less: use the scale that best preserves the value of solved positions."""
@@ -47,10 +49,11 @@ def main() -> None:
             envs.make(command.env)
         told = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
         options = {name: value for name, value in told.items() if value is not None}
-        if command.folder.suffix == ".stablehlo":
+        suffix = command.folder.suffix
+        if suffix in FORMATS:
             given = ", ".join(f"--{name}" for name in options)
-            config.demand(not options, f"expected no options with a .stablehlo file, got {given}")
-            saved.write(command.folder, exchange.stablehlo(models.load_network(command.source)))
+            config.demand(not options, f"expected no options with a {suffix} file, got {given}")
+            saved.write(command.folder, FORMATS[suffix](models.load_network(command.source)))
             print(f"{command.folder}: {command.folder.stat().st_size / 1024:.0f} KiB")
             return
         written = models.export_network(command.source, command.folder, **options)

@@ -1,13 +1,19 @@
-"""Networks as StableHLO give the answers of the network, for batches of any size, without anything of ripzero."""
+"""Networks as StableHLO and ONNX give the answers of the network, for batches of any size, without ripzero."""
 
 import subprocess
 import sys
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
+from random_network import random_weights
 
-from agents.storage.weights import load_network
+import envs
+from agents.config import Config
+from agents.network.network import make_network
+from agents.storage import exchange
+from agents.storage.weights import TrainedNetwork, load_network
 
 ROOT = Path(__file__).parents[2]
 FOREIGN = """
@@ -39,3 +45,46 @@ def test_another_program_evaluates_the_network(tmp_path, name):
         found = np.load(f"{planes_at}.{batch}.npz")
         for answer, right in zip((found["logits"], found["value"]), wanted, strict=True):
             np.testing.assert_allclose(answer, right, atol=3e-4)
+
+
+def check_onnx(trained, tolerance=1e-4):
+    """onnxruntime gives the network's answers for one position and for seven."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    session = onnxruntime.InferenceSession(exchange.onnx(trained), providers=["CPUExecutionProvider"])
+    shape = trained.game.observe(trained.game.init()).shape
+    planes = np.random.default_rng(0).normal(size=(7, *shape)).astype(np.float32)
+    wanted = [np.asarray(x) for x in trained.net.apply(trained.weights, planes)]
+    for rows in (1, 7):
+        answers = session.run(["logits", "values"], {"planes": planes[:rows]})
+        for answer, right in zip(answers, wanted, strict=True):
+            np.testing.assert_allclose(answer, right[:rows], rtol=0, atol=tolerance)
+    assert np.ptp(wanted[0], axis=0).max() > 10 * tolerance  # positions differ
+
+
+@pytest.mark.parametrize("name", [path.parent.name for path in sorted((ROOT / "models").glob("*/network.npz"))])
+def test_onnx_gives_the_answers_of_shipped_networks(name):
+    check_onnx(load_network(ROOT / "models" / name))
+
+
+def of_options(**options):
+    """A network for a small board with random weights."""
+    config = Config(env="foq:rows=4,cols=5", channels=8, blocks=1, **options)
+    game = envs.make(config.env)
+    net = make_network(game, config)
+    weights = random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1)
+    return TrainedNetwork(Path("random"), game, config, net, weights)
+
+
+@pytest.mark.parametrize("options", [{"normalisation": "layer"}, {"network": "strips"}])
+def test_onnx_gives_the_answers_of_other_networks(options):
+    check_onnx(of_options(**options))
+
+
+def test_onnx_of_a_network_in_half_precision_computes_in_single():
+    check_onnx(of_options(dtype="bfloat16"), tolerance=0.05)
+
+
+def test_onnx_names_the_primitive_that_it_lacks():
+    pytest.importorskip("onnx")
+    with pytest.raises(ValueError, match=r"expected a network without the primitive \w+, "):
+        exchange.onnx(of_options(canonical=True))
