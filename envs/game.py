@@ -88,7 +88,9 @@ class View:
     cells: Callable[[int], tuple[str, ...]] | None = None  # cells to select in turn for an action
     label: Callable[[int], str] | None = None  # text on the button of an action, by default its name
     legend: str = ""  # meaning of the signs in `Game.show`: "X Black, O White, . empty"
+    cased: bool = False  # in `Game.show` letters are pieces, capitals of the first player, small ones of the second
     lesson: tuple[Step, ...] = ()  # how to play, in this order
+    for_training: str = ""  # why people cannot play the game; "" if they can
     # On the host, for people. Why an action is illegal in a game in progress ("c3 is taken"), and why a game is over
     # ("White cannot move"); "" where there is nothing to say.
     why_illegal: Callable[[State, int], str] = lambda s, action: ""

@@ -2,8 +2,10 @@
 
 `envs.make("pgx:chess")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
 Hardware-accelerated parallel game simulators for reinforcement learning"), which must be installed. pgx assigns seats
-at random; here player 0 always makes the first move. Action codes are pgx's own, in chess and shogi in the mover's
-frame. `to_pgx(game)` converts the other way.
+at random; here player 0 always makes the first move. People can play chess, Gardner's chess, animal shogi and shogi
+(`pgx_moves`, `pgx_views`); of the others we have games of our own. In those four, pgx's action codes are the codes in
+the mover's frame, except that a code of shogi has the square where a piece starts, as in USI. `to_pgx(game)` converts
+the other way.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import functools
 import importlib
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import flax.struct
@@ -18,8 +21,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import records
+from envs import pgx_moves, records
 from envs.game import Array, Game, Hints, View, forfeit_rewards, no_symmetries
+from envs.pgx_views import KINDS, Seen
 
 # Deterministic games of perfect information for two players: longest game in plies, most legal actions (None: the
 # number of codes). pgx ends a game at these lengths; Othello counts a pass after every move. Chess: the largest known
@@ -35,6 +39,15 @@ GAMES: dict[str, tuple[int, int | None]] = {
     "othello": (122, None),
     "shogi": (512, 593),
     "tic_tac_toe": (9, None),
+}
+# The same games of ours, for people.
+OURS = {
+    "connect_four": "connect_four",
+    "go_19x19": "go:size=19",
+    "go_9x9": "go",
+    "hex": "hex",
+    "othello": "othello",
+    "tic_tac_toe": "tictactoe",
 }
 
 
@@ -62,11 +75,16 @@ def from_pgx(name: str) -> Game:
     env = _library().make(name)
     max_plies, max_legal = GAMES[name]
     # The seats depend on the key alone; this takes a key that lets player 0 begin.
-    key = next(k for k in map(jax.random.PRNGKey, range(64)) if env.init(k).current_player == 0)
-    first = jax.tree.map(np.asarray, env.init(key))
+    first_of = jax.jit(lambda key: env.init(key).current_player)
+    key = next(k for k in map(jax.random.PRNGKey, range(64)) if first_of(k) == 0)
+    first = jax.device_get(jax.jit(env.init)(key))
     leaves, structure = jax.tree.flatten(first.replace(observation=None), is_leaf=lambda x: x is None)
     seen = next(i for i, leaf in enumerate(leaves) if leaf is None)
-    num_actions = len(first.legal_action_mask)
+    codes = pgx_moves.codes(name) if name in KINDS else pgx_moves.numbers(len(first.legal_action_mask))
+    frame = codes.to_mover_frame
+    turned = not np.array_equal(*frame)
+    labels = codes.labels[frame]  # int32[2, A]: pgx's code of every absolute code
+    num_actions = labels.shape[1]
 
     def pack(state: Any, forfeit: Any) -> Position:
         return Position(tuple(leaf for i, leaf in enumerate(jax.tree.leaves(state)) if i != seen), forfeit)
@@ -82,10 +100,12 @@ def from_pgx(name: str) -> Game:
         return state.terminated | state.truncated | (s.forfeit >= 0)
 
     def mask(s: Position) -> Array:
-        return unpack(s).legal_action_mask & ~over(s)
+        legal = codes.legal(unpack(s)) & ~over(s)
+        return jnp.where(player(s) == 0, legal, legal[frame[1]]) if turned else legal
 
     def move(s: Position, a: Any) -> Position:
-        moved = pack(env.step(unpack(s), jnp.asarray(a).astype(jnp.int32)), s.forfeit)  # some games need int32
+        label = jnp.asarray(labels)[player(s), a]  # int32: some games need it
+        moved = pack(env.step(unpack(s), label), s.forfeit)
         return jax.tree.map(lambda old, new: jnp.where(over(s), old, new), s, moved)
 
     def step(s: Position, a: Any) -> Position:
@@ -113,6 +133,7 @@ def from_pgx(name: str) -> Game:
     def from_record(record: dict[str, Any]) -> Position:
         return _from_record(record, name, init())
 
+    people = Seen(name, max_plies, codes, unpack, mask, over, player, rewards) if name in KINDS else None
     return Game(
         name=f"pgx:{name}",
         num_players=2,
@@ -128,13 +149,14 @@ def from_pgx(name: str) -> Game:
         rewards=rewards,
         observe=lambda s: env.observe(unpack(s)).astype(jnp.float32),
         symmetries=no_symmetries(num_actions),
-        show=show,
-        action_name=str,
-        parse_action=lambda text: _parse_action(text, num_actions),
+        show=people.show if people else show,
+        action_name=lambda action: codes.name(int(action)),
+        parse_action=codes.parse,
         to_record=to_record,
         from_record=from_record,
+        to_mover_frame=frame if turned else None,
         hints=Hints(moves_are_cheap=False),
-        view=View(own_svg=lambda s: _scalable(unpack(s).to_svg())),
+        view=people.view() if people else _training_view(name, unpack),
     )
 
 
@@ -145,10 +167,12 @@ def _scalable(svg: str) -> str:
     return svg.replace("<svg ", f'<svg viewBox="0 0 {width} {height}" ', 1)
 
 
-def _parse_action(text: str, num_actions: int) -> int:
-    if not (text.isascii() and text.isdigit() and int(text) < num_actions):
-        raise ValueError(f"action '{text}': expected a code from 0 to {num_actions - 1}")
-    return int(text)
+def _training_view(name: str, unpack: Callable[[Position], Any]) -> View:
+    ours = OURS[name]
+    return View(
+        own_svg=lambda s: _scalable(unpack(s).to_svg()),
+        for_training=f"expected a game for people, got pgx:{name}, which is for training only: try --env={ours}",
+    )
 
 
 def _from_record(record: Any, name: str, like: Position) -> Position:

@@ -144,7 +144,7 @@ def play_on_either(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **opti
         def show(done: int, lane: host_match.Lane) -> None:
             assert lane.score is not None
             said = f"game {done} of {options['games']}: {results[lane.score]} after {len(lane.moves)} moves"
-            console.print("", coloured(game.show(lane.state)), said, sep="\n", soft_wrap=True)
+            console.print("", coloured(game.show(lane.state), game.view.cased), said, sep="\n", soft_wrap=True)
 
         return host_match.play_host_games(game, a, b, timeout=timeout, tell=show, **options)
     with bar:

@@ -26,15 +26,38 @@ STYLES = {
 }
 
 
-def coloured(picture: str) -> Text:
-    """A text picture of a position: pieces in the colours of their players, everything neutral in grey."""
+CASED = {  # see `View.cased`
+    r"(?<!\S)\+?[A-Z](?!\S)": "bold cyan",
+    r"(?<!\S)\+?[a-z](?!\S)": "bold red",
+    r"(?<!\S)\.(?!\S)|^(\d+|[a-z])(?=\s)": "bright_black",
+}
+
+
+def demand_playable(game: Game) -> Game:
+    """The game itself.
+
+    Raises:
+        ValueError: people cannot play it.
+    """
+    if game.view.for_training:
+        raise ValueError(game.view.for_training)
+    return game
+
+
+def coloured(picture: str, cased: bool = False) -> Text:
+    """A text picture of a position: pieces in the colours of their players, everything neutral in grey.
+
+    Args:
+        picture: see `Game.show`.
+        cased: see `View.cased`.
+    """
     text = Text()
     for line in picture.split("\n"):
         part = Text(line)
         if _names_columns(line):
             part.stylize("bright_black")
         else:
-            for pattern, style in STYLES.items():
+            for pattern, style in (CASED if cased else STYLES).items():
                 part.highlight_regex(pattern, style)
         text.append_text(part).append("\n")
     text.rstrip()
@@ -47,18 +70,23 @@ def _names_columns(line: str) -> bool:
     if not LABELS.fullmatch(line):
         return False
     keys = [int(name) if name.isdigit() else ord(name) for name in names if name.isdigit() == names[0].isdigit()]
-    return len(keys) == len(names) and keys == sorted(set(keys))
+    return len(keys) == len(names) and keys in (sorted(set(keys)), sorted(set(keys), reverse=True))
 
 
 def person(game: Game, console: Console) -> Mover:
     """A person at this terminal, prompted for each move.
 
-    The mover raises ValueError at the end of the input."""
+    The mover raises ValueError at the end of the input.
+
+    Raises:
+        ValueError: people cannot play the game.
+    """
+    demand_playable(game)
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:
         names = [game.action_name(action) for action in actions]
         console.print()
-        console.print(coloured(game.show(state)), soft_wrap=True)
+        console.print(coloured(game.show(state), game.view.cased), soft_wrap=True)
         console.print(f"played: {' '.join(names) or 'nothing yet'}", soft_wrap=True)
         while True:
             try:

@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 import envs
-from agents.players.human import coloured
+from agents.players.human import coloured, demand_playable
 from agents.players.players import Mover
 from agents.players.spec import NETWORK, PERSON, UCT, PlayerSpec, parse_player
 from agents.players.stateful import TreePlayer, make_mover, words
@@ -80,7 +80,7 @@ class TerminalGame:
 
     def show(self) -> None:
         self.say()
-        self.say(coloured(self.game.show(self.state)))
+        self.say(coloured(self.game.show(self.state), self.game.view.cased))
 
     def turn_of_the_opponent(self) -> None:
         assert self.mover is not None
@@ -339,7 +339,7 @@ def serve(options: PlayOptions) -> None:
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  arrow keys, if the system has readline
     console = cli.console()
-    game = envs.make(options.env)
+    game = demand_playable(envs.make(options.env))
     with show_waiting(console, f"compiling {game.name}"):
         session = TerminalGame(dataclasses.replace(options, env=game.name), game, console)
         first = saved.legal_names(game, session.legal)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import jax
 import numpy as np
 
 import envs
-from envs import pictures, saved
+from envs import pictures
 from envs.game import Game, titles
 
 
@@ -27,9 +28,14 @@ class Way:
     @property
     def words(self) -> str:
         """The move in a list: its short label, after its cell if the label does not name the cell."""
-        short = re.sub(r" \(.*\)$", "", self.label)
+        short = _short(self.label)
         told = self.label == self.action or all(cell in short for cell in self.cells)
         return short if told else f"{self.cells[0]} {short.lower()}"
+
+
+def _short(label: str) -> str:
+    """A label without its bracketed end."""
+    return re.sub(r" \(.*\)$", "", label)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -76,7 +82,12 @@ class Position:
 
     @functools.cached_property
     def ways(self) -> tuple[Way, ...]:
-        return tuple(way(self.game, action) for action in self.legal)
+        """How to enter the legal moves. What distinguishes moves with the same cells is said only where there are any:
+        e7e8 (queen) of a pawn, e7e8 of a rook."""
+        ways = [way(self.game, action) for action in self.legal]
+        same = Counter(one.cells for one in ways)
+        alone = lambda one: len(one.cells) > 1 and same[one.cells] == 1
+        return tuple(dataclasses.replace(one, label=_short(one.label)) if alone(one) else one for one in ways)
 
     def after(self, action: int) -> Position:
         return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
@@ -129,9 +140,18 @@ def lesson(game: Game) -> tuple[dict[str, str], ...]:
     steps = []
     for step in game.view.lesson:
         board = envs.make(step.board) if step.board else game
-        states, _ = saved.replay(board, board.init(), step.moves)
-        steps.append({"text": step.text, "svg": board.svg(states[-1])})
+        there = look_at(board, board.init())  # with the programs of the first move, which are compiled by now
+        for number, name in enumerate(step.moves, 1):
+            there = there.after(_legal_action(there, name, number))
+        steps.append({"text": step.text, "svg": there.svg})
     return tuple(steps)
+
+
+def _legal_action(here: Position, name: str, number: int) -> int:
+    action = here.game.parse_action(name)
+    if action not in here.legal:
+        raise ValueError(f"move {number}: '{name}' is not legal here")
+    return action
 
 
 @functools.lru_cache(maxsize=64)

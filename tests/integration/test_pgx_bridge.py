@@ -101,7 +101,7 @@ def test_an_illegal_action_in_a_pgx_environment_of_ours_loses():
     assert after.terminated and after.rewards[mover] == -1 and after.rewards[1 - mover] == 1
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "chess"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "go_9x9"])
 def test_pictures_can_be_scaled(name):
     """As the page does, and whoever writes a line below them."""
     game = envs.make(f"pgx:{name}")

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import TextIO
 
 import envs
+from agents.players.human import demand_playable
 from agents.serve import sgf
 from agents.serve.gtp import rules
 from agents.serve.gtp.arguments import (
@@ -329,7 +330,7 @@ def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], b
 
 def serve(options: PlayOptions) -> None:
     """Speaks GTP until quit or the end of the input. Compiles before it listens, since a clock may run later."""
-    engine = Engine(options, envs.make(options.env))
+    engine = Engine(options, demand_playable(envs.make(options.env)))
     print(f"{engine.game.name}: {engine.tree_player.name} compiles its search", file=sys.stderr, flush=True)
     for player in range(2):
         engine.think(player, simulations=1)

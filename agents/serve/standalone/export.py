@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 import envs
+from agents.players.human import demand_playable
 from agents.players.spec import NETWORK, UCT, PlayerSpec, parse_player
 from agents.serve.levels import levels
 from agents.serve.options import UNTRAINED, PlayOptions, opponent
@@ -87,7 +88,8 @@ def export(options: PlayOptions) -> list[Path]:
 def offers(options: PlayOptions) -> list[Offer]:
     """The games in `options.env`, which are separated by spaces; `all` means those of the shipped networks."""
     names = models.shipped_games() if options.env == ALL else options.env.split()
-    return [Offer(game, _convertible(opponent(options, game))) for game in dict.fromkeys(map(envs.make, names))]
+    games = (demand_playable(envs.make(name)) for name in names)
+    return [Offer(game, _convertible(opponent(options, game))) for game in dict.fromkeys(games)]
 
 
 def _convertible(player: str) -> str:

@@ -43,6 +43,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import envs
+from agents.players.human import demand_playable
 from agents.players.players import make_player
 from agents.players.spec import PERSON, PlayerSpec, parse_player
 from agents.serve.levels import dialog_entry
@@ -239,7 +240,7 @@ def make_context(options: PlayOptions, thinker: Thinker) -> ServerContext:
     Raises:
         ValueError: unknown game or opponent.
     """
-    game = envs.make(options.env)
+    game = demand_playable(envs.make(options.env))
     player = parse_player(opponent(options, game))
     if player.kind != PERSON:
         make_player(player, game, 0)

@@ -1,0 +1,190 @@
+"""Action codes of chess, Gardner's chess, animal shogi and shogi in pgx: squares, moves and their names.
+
+pgx turns the board after every move, so its codes are in the mover's frame. An absolute code is the move as the first
+player sees the board, and has that player's code where there is one. Moves have the names of the protocols UCI
+(chess: e2e4, e7e8r) and USI (shogi: 7g7f, 8h2b+, P*5e). One code serves a queen's promotion and any other piece that
+makes the same step, so both are called e7e8; e7e8q is understood as well.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from envs.game import Array
+
+DROPS = {"animal_shogi": "CEG", "shogi": "PLNSBRG"}  # pieces that can be dropped, in pgx's order
+
+
+class Move(NamedTuple):
+    """Squares have pgx's numbers, file by file, as the first player sees them."""
+
+    start: int  # -1 for a drop
+    end: int
+    sign: str = ""  # what a pawn becomes, "+" for a promotion in shogi, or the dropped piece
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Squares:
+    names: tuple[str, ...]
+    turned: np.ndarray  # int[n], the number that a square has for the second player, and the other way round
+    grid: np.ndarray  # int[R, C], the numbers as in the picture, from its upper left corner
+
+    @property
+    def margins(self) -> tuple[str, str]:
+        """Names of the columns and rows of the picture."""
+        return "".join(self.names[i][0] for i in self.grid[0]), "".join(self.names[i][1] for i in self.grid[:, 0])
+
+    def turn(self, move: Move) -> Move:
+        """The same move as the other player sees it."""
+        start = -1 if move.start < 0 else int(self.turned[move.start])
+        return Move(start, int(self.turned[move.end]), move.sign)
+
+    def name(self, move: Move) -> str:
+        end = self.names[move.end]
+        return f"{move.sign}*{end}" if move.start < 0 else f"{self.names[move.start]}{end}{move.sign}"
+
+
+def squares(game: str) -> Squares:
+    """Those of a game; chess counts ranks from the first player, shogi files and ranks from the far right corner."""
+    files, ranks = {"chess": (8, 8), "gardner_chess": (5, 5), "animal_shogi": (3, 4), "shogi": (9, 9)}[game]
+    numbers = np.arange(files * ranks).reshape(files, ranks)
+    each = list(itertools.product(range(files), range(ranks)))
+    if game in DROPS:
+        names = tuple(f"{file + 1}{'abcdefghi'[rank]}" for file, rank in each)
+        return Squares(names, numbers.ravel()[::-1], numbers.T[:, ::-1])
+    names = tuple(f"{'abcdefgh'[file]}{rank + 1}" for file, rank in each)
+    return Squares(names, numbers[:, ::-1].ravel(), numbers.T[::-1])
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Codes:
+    """The action codes of a game."""
+
+    squares: Squares
+    moves: tuple[Move | None, ...]  # of every absolute code; None where no move has it
+    to_mover_frame: np.ndarray  # int32[2, A], see `Game`
+    labels: np.ndarray  # int32[A], pgx's code of every code in the mover's frame, -1 for none
+    legal: Callable[[Any], Array]  # bool[A] in the mover's frame, of a state of pgx
+
+    def name(self, action: int) -> str:
+        move = self.moves[action]
+        return str(action) if move is None else self.squares.name(move)
+
+    def cells(self, action: int) -> tuple[str, ...]:
+        """Cells to point at: the piece, on the board or in hand, and where it goes."""
+        move = self.moves[action]
+        if move is None:
+            return ()
+        return (move.sign if move.start < 0 else self.squares.names[move.start], self.squares.names[move.end])
+
+    def parse(self, text: str) -> int:
+        action = self._codes.get(text.strip().lower())
+        if action is None:
+            example = next((self.squares.name(move) for move in self.moves if move and not move.sign), "0")
+            raise ValueError(f"no move '{text}': expected a name such as {example}")
+        return action
+
+    @functools.cached_property
+    def _codes(self) -> dict[str, int]:
+        """The code of every name, in small letters; chess has a second name for the promotions to a queen."""
+        found = {self.name(action).lower(): action for action in range(len(self.moves))}
+        queens = {name[:-1] + "q": name[:-1] for name in found if name[-1] == "r" and name[:-1] in found}
+        return found | {name: found[plain] for name, plain in queens.items()}
+
+
+def numbers(size: int) -> Codes:
+    """The codes of a game for training only: pgx's own, called by their numbers."""
+    own = np.arange(size, dtype=np.int32)
+    none = Squares((), own[:0], own[:0])
+    return Codes(none, (None,) * size, np.stack([own, own]), own, lambda state: state.legal_action_mask)
+
+
+@functools.cache
+def codes(game: str) -> Codes:
+    """The codes of a game of pgx that people can play."""
+    own = squares(game)
+    if game == "shogi":
+        return _shogi_codes(own)
+    module = importlib.import_module({"chess": "pgx._src.games.chess"}.get(game, f"pgx.{game}"))
+    size = {"chess": 64 * 73, "gardner_chess": 25 * 49, "animal_shogi": 132}[game]
+    actions = jax.device_get(jax.jit(jax.vmap(module.Action._from_label))(np.arange(size, dtype=np.int32)))
+    moves = _drops_and_steps(actions) if game in DROPS else _steps_and_promotions(actions)
+    labels = np.arange(size, dtype=np.int32)
+    return Codes(own, *_in_both_frames(tuple(moves), own), labels, lambda state: state.legal_action_mask)
+
+
+def _steps_and_promotions(actions: Any) -> Iterator[Move | None]:
+    for start, end, piece in zip(actions.from_, actions.to, actions.underpromotion, strict=True):
+        yield None if end < 0 else Move(int(start), int(end), "" if piece < 0 else "rbn"[piece])
+
+
+def _drops_and_steps(actions: Any) -> Iterator[Move | None]:
+    fields = actions.is_drop, actions.from_, actions.to, actions.drop_piece
+    for is_drop, start, end, piece in zip(*fields, strict=True):
+        drop = DROPS["animal_shogi"][piece] if is_drop else ""
+        yield None if end < 0 else Move(-1 if is_drop else int(start), int(end), drop)
+
+
+def _in_both_frames(mine: tuple[Move | None, ...], own: Squares) -> tuple[tuple[Move | None, ...], np.ndarray]:
+    """Moves by absolute code, and `Game.to_mover_frame`, from those of the codes in the mover's frame. Moves that only
+    the second player can make, the lesser promotions of chess, take codes without a move."""
+    code_of = {move: code for code, move in enumerate(mine) if move is not None}
+    moves, spare = list(mine), (code for code, move in enumerate(mine) if move is None)
+    second = np.full(len(mine), -1, np.int32)
+    for move, code in code_of.items():
+        seen = own.turn(move)
+        absolute = code_of[seen] if seen in code_of else next(spare)
+        moves[absolute], second[absolute] = seen, code
+    second[second < 0] = np.setdiff1d(np.arange(len(mine)), second)
+    return tuple(moves), np.stack([np.arange(len(mine), dtype=np.int32), second])
+
+
+def _shogi_codes(own: Squares) -> Codes:
+    """pgx's codes of shogi are the direction and the end of a step; only the position tells where it starts. These
+    have both squares, and are closed under turning the board."""
+    library: Any = importlib.import_module("pgx._src.games.shogi")
+    moves = tuple(_shogi_moves())
+    code_of = {move: code for code, move in enumerate(moves)}
+    turned = np.array([code_of[own.turn(move)] for move in moves], np.int32)
+    directions = {
+        (int(start), to): direction
+        for direction, table in enumerate(np.asarray(library.LEGAL_FROM_IDX))
+        for to, starts in enumerate(table)
+        for start in starts[starts >= 0]
+    }
+
+    def label(move: Move) -> int:
+        if move.start < 0:
+            return (20 + DROPS["shogi"].index(move.sign)) * 81 + move.end
+        direction = directions.get((move.start, move.end))  # none for a knight's leap backwards
+        return -1 if direction is None else (direction + 10 * (move.sign == "+")) * 81 + move.end
+
+    labels, starts = np.array([label(move) for move in moves], np.int32), np.array([move.start for move in moves])
+
+    def legal(state: Any) -> Array:
+        read = functools.partial(library.Action._from_dlshogi_action, state._x)
+        there = jax.vmap(read)(jnp.arange(27 * 81)).from_
+        return (labels >= 0) & state.legal_action_mask[labels] & ((starts < 0) | (there[labels] == starts))
+
+    return Codes(own, moves, np.stack([np.arange(len(moves), dtype=np.int32), turned]), labels, legal)
+
+
+def _shogi_moves() -> Iterator[Move]:
+    """Straight and diagonal steps and knight's leaps of both players, promotions where either could, and drops."""
+    for start, end in itertools.permutations(range(81), 2):
+        across, along = abs(start // 9 - end // 9), abs(start % 9 - end % 9)
+        if across * along == 0 or across == along or (across, along) == (1, 2):
+            yield Move(start, end)
+            if any(rank < 3 or rank >= 6 for rank in (start % 9, end % 9)):
+                yield Move(start, end, "+")
+    for piece, end in itertools.product(DROPS["shogi"], range(81)):
+        yield Move(-1, end, piece)
