@@ -109,6 +109,7 @@ def entrywise(text: Callable[..., str]) -> Primitive:
 
 
 PRIMITIVES.update({name: entrywise(text) for name, text in ENTRYWISE.items()})
+PRIMITIVES["device_put"] = lambda code, inputs, params, out: inputs
 
 
 @primitive("convert_element_type")
