@@ -126,6 +126,28 @@ def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
     wait(window, lambda: len(game(window)["history"]) == 2, "the loaded game")
 
 
+def test_a_link_leads_to_the_position(window, page):
+    opened(window, page("tictactoe"))
+    play(window)
+    press(window, "files")
+    made, link = game(window)["history"], one(window, "#link").get_attribute("value")
+    assert len(made) == 2 and link.startswith(page("tictactoe"))
+    assert "on this computer only. For anybody else" in text(window, "#link-words")
+    window.get("about:blank")
+    window.get(link)
+    wait(window, lambda: game(window)["history"] == made, "the position of the link")
+    assert "#" not in window.current_url
+
+
+def test_a_game_from_a_position_is_refused(window, page, tmp_path):
+    opened(window, page("tictactoe"))
+    path, rules_of = tmp_path / "game.json", envs.make("tictactoe")
+    path.write_text(json.dumps({"start": rules_of.to_record(rules_of.init()), "actions": []}))
+    window.execute_script("document.querySelector('#share').showModal()")
+    one(window, "#load").send_keys(str(path))
+    wait(window, lambda: "loads games from their beginning" in text(window, "#toast"), "the refusal")
+
+
 def test_no_request_leaves_the_file(page):
     with browser() as driver:
         opened(driver, page("tictactoe"))

@@ -4,16 +4,20 @@
 $("files").onclick = () => {
   const text = JSON.stringify(reduced(view.save));
   const bytes = new TextEncoder().encode(text);
-  $("link").value = `${location.origin}${location.pathname}#play=${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+  $("link").value = `${location.href.split("#")[0]}#play=${btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join("")).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
   $("link-words").textContent = linkWords();
   $("share").showModal();
 };
 
 /** What the link shows, and who can open it. */
 function linkWords() {
-  const here = ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+  const file = location.protocol === "file:"; // a page without a server
+  const here = file || ["localhost", "127.0.0.1", "[::1]"].includes(location.hostname);
+  const anybody = file
+    ? "save the game and send it with this page: they load it there."
+    : `save the game and send the file: they load it in a page of their own${view.game.includes(".py") ? ", which needs the file of the game" : ""}.`;
   const who = here
-    ? `It opens on this computer only, while play.py runs. For anybody else, save the game and send the file: they load it in a page of their own${view.game.includes(".py") ? ", which needs the file of the game" : ""}.`
+    ? `It opens on this computer only${file ? "" : ", while play.py runs"}. For anybody else, ${anybody}`
     : `It opens for everyone who reaches ${location.host}.`;
   return `${view.title} after ${view.ply} move${view.ply === 1 ? "" : "s"}. ${who}`;
 }

@@ -36,9 +36,7 @@ POLICY = (
 )
 ALL = "all"  # as a game: every one with a shipped network
 PLIES = 12  # of the random games in the pictures of an index
-HIDDEN = (
-    "#save-position, #copy, #link-words, label:has(> #link) { display: none; }"  # a position and a link need a server
-)
+HIDDEN = "#save-position { display: none; }"  # only Python writes and reads the record of a position
 
 
 @dataclasses.dataclass(frozen=True)

@@ -135,7 +135,7 @@ class Session {
   /** Back to a line that was left; the present one is kept instead. */
   switch(version, index) {
     this.current(version);
-    if (!(index in this.lines)) throw new Refused(400, `index: want the number of a line, below ${this.lines.length}`);
+    if (!(index in this.lines)) throw new Refused(400, `index: expected the number of a line, below ${this.lines.length}`);
     this.follow(this.lines.splice(index, 1)[0]);
     this.changed(false);
   }
@@ -222,12 +222,12 @@ class Session {
   // Internals
 
   current(version) {
-    if (!Number.isInteger(version)) throw new Refused(400, "version: want the whole number of the position that this is meant for");
+    if (!Number.isInteger(version)) throw new Refused(400, "version: expected the whole number of the position that this is meant for");
     if (version !== this.version) throw new Refused(409, "the game has gone on meanwhile; this page shows an earlier position");
   }
 
   at(ply) {
-    if (!(Number.isInteger(ply) && ply in this.positions)) throw new Refused(400, `ply: want a whole number from 0 to ${this.actions.length}`);
+    if (!(Number.isInteger(ply) && ply in this.positions)) throw new Refused(400, `ply: expected a whole number from 0 to ${this.actions.length}`);
     return this.positions[ply];
   }
 
@@ -391,18 +391,18 @@ class House {
   players(request) {
     const {seats, opponents, begins} = this.about;
     const players = request.players ?? seats.map((_, i) => (i === begins ? PERSON : opponents[0]));
-    if (!Array.isArray(players) || players.length !== seats.length) throw new Refused(400, `players: want a list of ${seats.length}`);
+    if (!Array.isArray(players) || players.length !== seats.length) throw new Refused(400, `players: expected a list of ${seats.length}`);
     for (const name of players) {
-      if (!opponents.includes(name) && !/^uct:[1-9]\d{0,3}$/.test(name)) throw new Refused(400, `player: want uct:N or one of ${opponents.join(", ")}`);
+      if (!opponents.includes(name) && !/^uct:[1-9]\d{0,3}$/.test(name)) throw new Refused(400, `player: expected uct:N or one of ${opponents.join(", ")}`);
     }
     return players;
   }
 
   limits({simulations = MOST_SIMULATIONS, seconds = 1}) {
     if (!(Number.isInteger(simulations) && simulations >= 1 && simulations <= MOST_SIMULATIONS)) {
-      throw new Refused(400, `simulations: want a whole number from 1 to ${MOST_SIMULATIONS}`);
+      throw new Refused(400, `simulations: expected a whole number from 1 to ${MOST_SIMULATIONS}`);
     }
-    if (!(seconds >= 0.1 && seconds <= MOST_SECONDS)) throw new Refused(400, `seconds: want a number from 0.1 to ${MOST_SECONDS}`);
+    if (!(seconds >= 0.1 && seconds <= MOST_SECONDS)) throw new Refused(400, `seconds: expected a number from 0.1 to ${MOST_SECONDS}`);
     return {simulations, seconds};
   }
 
@@ -410,7 +410,7 @@ class House {
     const {game = this.about.game, actions = [], start, resigned = null} = request;
     if (game !== this.about.game) throw new Refused(400, `${game} is not played here: this page plays ${this.about.game}`);
     if (start) throw new Refused(400, "start: a page without a server loads games from their beginning, not positions");
-    if (!Array.isArray(actions)) throw new Refused(400, "actions: want a list of moves");
+    if (!Array.isArray(actions)) throw new Refused(400, "actions: expected a list of moves");
     const session = new Session(this, this.players(request), this.limits(request));
     actions.forEach((name, i) => {
       try {
@@ -420,7 +420,7 @@ class House {
       }
     });
     if (resigned !== null && (!Number.isInteger(resigned) || !(resigned in this.about.seats) || session.over)) {
-      throw new Refused(400, "resigned: want the number of a player in a game that is not over");
+      throw new Refused(400, "resigned: expected the number of a player in a game that is not over");
     }
     session.resigned = resigned;
     this.sessions.set(session.id, session);
