@@ -234,8 +234,8 @@ def move(s: State, action: Array | int) -> State:
     # The chains next to the new stone, one per side.
     label = s.chain.ravel()[jnp.asarray(_near(size))[action]]
     label = jnp.where((label == none) | (action == none), none + 1, label).astype(s.chain.dtype)
-    beside = _rows(s.chain == label[:, None, None])
-    friends, foes = beside & mine, beside & other
+    touching = _rows(s.chain == label[:, None, None])
+    friends, foes = touching & mine, touching & other
     taken = _union(foes & s.atari)
     joined = new | _union(friends)
     other, mine = other & ~taken, mine | new

@@ -136,7 +136,7 @@ def to_the_end(play: Callable[..., Any], group: Round, tell: Callable[[Array, Ar
 
 
 def check_match(game: Game, games: int, opening_plies: int | None, option: str = "--games") -> None:
-    """Raises ValueError for a match that cannot be played; `option` is the one that told how many games."""
+    """Raises ValueError for a match that cannot be played; `option` sets the number of games."""
     n = game.num_players
     if games < n or games % n:
         often = "an even number" if n == 2 else f"a multiple of {n}"

@@ -73,10 +73,10 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Rating
             score, won, lost = scores.mean(), (scores == 1).sum(), (scores == 0).sum()
         except BrokenOff:
             score = won = lost = math.nan
-        told = processes.allgather(float(score), float(won), float(lost))
-        if np.isnan(told).any():
+        gathered = processes.allgather(float(score), float(won), float(lost))
+        if np.isnan(gathered).any():
             return run, rating
-        score, won, lost = told[0].tolist()
+        score, won, lost = gathered[0].tolist()
         decided = won / (won + lost) if won + lost else 0.0
         taken = not config.gate or (decided if config.gate_decided else score) >= share
         margin = 0.5 / config.rating_games

@@ -269,12 +269,12 @@ def loop(
             _, asked = agreed(elapsed, services.stop.asked)
         saver.poll()
         ended = processes.whole(ended)
-        told = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
-        told |= {"distinct_openings": game_log.distinct_openings(ended)}
-        told |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
-        told |= {"rating_seconds": time.monotonic() - now}
-        told |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
-        report.iteration(told, progress)
+        row = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
+        row |= {"distinct_openings": game_log.distinct_openings(ended)}
+        row |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
+        row |= {"rating_seconds": time.monotonic() - now}
+        row |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
+        report.iteration(row, progress)
         services.background.check()
         if services.archive is not None:
             report.write("games", functools.partial(services.archive.add, int(run.iteration), ended))
@@ -318,5 +318,5 @@ def keep_network(folder: Path, run: Run, config: Config, done: dict, report: Rep
 
 def agreed(elapsed: float, asked: bool) -> tuple[float, bool]:
     """What all processes decide by: the elapsed seconds of the first process, and whether any was asked to stop."""
-    told = processes.allgather(elapsed, asked)
-    return float(told[0, 0]), bool(told[:, 1].any())
+    gathered = processes.allgather(elapsed, asked)
+    return float(gathered[0, 0]), bool(gathered[:, 1].any())

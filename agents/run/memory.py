@@ -64,8 +64,8 @@ def limits(root: Path = Path("/")) -> Iterator[int]:
         inside = top / path.lstrip("/")
         for folder in (inside, *inside.parents):
             limit = folder / ("memory.max" if version_2 else "memory.limit_in_bytes")
-            if folder.is_relative_to(top) and limit.exists() and (told := limit.read_text().strip()).isdecimal():
-                yield int(told)
+            if folder.is_relative_to(top) and limit.exists() and (text := limit.read_text().strip()).isdecimal():
+                yield int(text)
 
 
 class Need(NamedTuple):

@@ -81,7 +81,7 @@ class BaselineWatch:
 
     def __init__(self, share: float):
         """`share` of the baseline at or above which the metric is no better."""
-        self.share, self.told = share, False
+        self.share, self.warned = share, False
         self.recent: deque[tuple[float, float]] = deque(maxlen=WATCHED)
 
     def reached(self, figure: float | None, baseline: float | None) -> tuple[float, float] | None:
@@ -90,9 +90,9 @@ class BaselineWatch:
             return None
         self.recent.append((figure, baseline))
         mean, floor = (sum(x) / len(self.recent) for x in zip(*self.recent, strict=True))
-        if self.told or len(self.recent) < WATCHED or mean < self.share * floor:
+        if self.warned or len(self.recent) < WATCHED or mean < self.share * floor:
             return None
-        self.told = True
+        self.warned = True
         return mean, floor
 
 
@@ -113,7 +113,7 @@ class Balance:
         if flat is not None:
             numbers = f"(value loss {flat[0]:.3f} of {flat[1]:.3f})"
             return f"warning: in {WATCHED} iterations the value head did no better {than} {numbers}; {see}"
-        if worse is not None and not self.learned.told:
+        if worse is not None and not self.learned.warned:
             numbers = f"(squared error {worse[0]:.3f}, {worse[1]:.3f})"
             said = f"the value head predicted new games worse {than} {numbers}: it overfits"
             return f"warning: in {WATCHED} iterations {said}; {see}"

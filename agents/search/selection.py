@@ -147,8 +147,8 @@ def puct(
 
 def divergence(policy: Array, logits: Array) -> Array:
     """Kullback-Leibler divergence of `policy` [M, K] from the softmax of `logits`, nats; float32[M]."""
-    told = jnp.log(jnp.maximum(policy, 1e-30)) - jax.nn.log_softmax(logits)
-    return jnp.where(policy > 0, policy * told, 0.0).sum(-1)
+    log_ratio = jnp.log(jnp.maximum(policy, 1e-30)) - jax.nn.log_softmax(logits)
+    return jnp.where(policy > 0, policy * log_ratio, 0.0).sum(-1)
 
 
 def ucb1(edges: Edges, exploration: float) -> Array:

@@ -29,8 +29,8 @@ class Way:
     def words(self) -> str:
         """The move in a list: its short label, after its cell if the label does not name the cell."""
         short = _short(self.label)
-        told = self.label == self.action or all(cell in short for cell in self.cells)
-        return short if told else f"{self.cells[0]} {short.lower()}"
+        complete = self.label == self.action or all(cell in short for cell in self.cells)
+        return short if complete else f"{self.cells[0]} {short.lower()}"
 
 
 def _short(label: str) -> str:

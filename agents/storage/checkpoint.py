@@ -235,8 +235,8 @@ def _reason(error: BaseException) -> str:
     """A storage error in a few words: the system's message if there is one, else the first line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror + (f": {error.filename}" if error.filename else "")
-    told = [os.strerror(code) for code in errno.errorcode if os.strerror(code) in str(error)]
-    return (told or str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    causes = [os.strerror(code) for code in errno.errorcode if os.strerror(code) in str(error)]
+    return (causes or str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def _publish(unfinished: Path) -> None:

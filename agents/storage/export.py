@@ -47,8 +47,8 @@ def main() -> None:
         command = cli.parse_command(Export, sys.argv[1:])
         if command.env is not None:
             envs.make(command.env)
-        told = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
-        options = {name: value for name, value in told.items() if value is not None}
+        named = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
+        options = {name: value for name, value in named.items() if value is not None}
         suffix = command.folder.suffix
         if suffix in FORMATS:
             given = ", ".join(f"--{name}" for name in options)

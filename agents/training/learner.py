@@ -60,8 +60,8 @@ def loss(
     future_loss = jnp.float32(0)
     if heads.future is not None and batch.future is not None:
         log_future = jax.nn.log_softmax(heads.future)
-        told = jnp.take_along_axis(log_future, jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
-        future_loss = -jnp.where(batch.future < 0, 0.0, told).mean()
+        log_likelihood = jnp.take_along_axis(log_future, jnp.maximum(batch.future, 0)[..., None], axis=-1)[..., 0]
+        future_loss = -jnp.where(batch.future < 0, 0.0, log_likelihood).mean()
     losses = Losses(
         policy_loss=policy_loss,
         value_loss=value_loss,
