@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import re
 from collections import Counter
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -90,7 +91,9 @@ class Position:
         return tuple(dataclasses.replace(one, label=_short(one.label)) if alone(one) else one for one in ways)
 
     def after(self, action: int) -> Position:
-        return look_at(self.game, _compiled(self.game)[1](self.state, np.int32(action)))
+        with _lock(self.game):
+            state = _compiled(self.game)[1](self.state, np.int32(action))
+        return look_at(self.game, state)
 
 
 # A picture takes up to 100 kB and a long game has hundreds, so only the most recently used are kept.
@@ -160,8 +163,17 @@ def _compiled(game: Game) -> tuple[Any, Any]:
     return facts, jax.jit(game.step)
 
 
+_LOCKS: dict[str, threading.Lock] = {}
+
+
+def _lock(game: Game) -> threading.Lock:
+    """Held while the rules of a game are called, so that guests who come at once wait for one compilation."""
+    return _LOCKS.setdefault(game.name, threading.Lock())
+
+
 def look_at(game: Game, state: Any) -> Position:
-    over, player, rewards, mask = jax.device_get(_compiled(game)[0](state))
+    with _lock(game):
+        over, player, rewards, mask = jax.device_get(_compiled(game)[0](state))
     legal = tuple(np.flatnonzero(mask).tolist())
     return Position(game, state, bool(over), int(player), tuple(map(float, rewards)), legal)
 

@@ -83,6 +83,20 @@ def test_turns_are_given_one_at_a_time_and_in_order():
         pass  # an error gives the turn back
 
 
+def test_no_turn_begins_while_something_goes_first():
+    turns, began = FairLock(), threading.Event()
+
+    def work():
+        with turns.turn():
+            began.set()
+
+    with turns.first():
+        with turns.first():
+            threading.Thread(target=work, daemon=True).start()
+        assert not began.wait(0.2)
+    assert began.wait(10)
+
+
 def test_games_opened_at_once_compile_one_after_the_other(thinker, monkeypatch):
     """Each first step is alone, players say so until theirs is over, and the first one moves long before the last."""
     busy, most, made = [0], [0], batched_search.make_engine

@@ -295,17 +295,30 @@ def fitting(jobs: int, compiled: set[int]) -> int:
 
 class FairLock:
     """A lock that is given in the order in which it was asked for. Programs compile one after the other: the first
-    guest of a cold server moves after one compilation, not after those of all other guests."""
+    guest of a cold server moves after one compilation, not after those of all other guests. No turn begins while
+    somebody does what goes first."""
 
     def __init__(self):
         self._tickets, self._serving = itertools.count(), 0
+        self._first = 0  # pieces of work that go first
         self._changed = threading.Condition()
+
+    @contextlib.contextmanager
+    def first(self) -> Iterator[None]:
+        with self._changed:
+            self._first += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._first -= 1
+                self._changed.notify_all()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
         ticket = next(self._tickets)
         with self._changed:
-            self._changed.wait_for(lambda: self._serving == ticket)
+            self._changed.wait_for(lambda: self._serving == ticket and not self._first)
         try:
             yield
         finally:
@@ -448,7 +461,7 @@ class Thinker:
     def __init__(self, seed: int = 0):
         self._seed, self._born = seed, itertools.count()
         self._lock = threading.Lock()
-        self._turns = FairLock()
+        self.turns = FairLock()
         self._workers: dict[tuple[str, PlayerSpec, int], Worker] = {}  # the one asked last comes last
 
     def compiling(self, job: Job) -> bool:
@@ -474,7 +487,7 @@ class Thinker:
             worker = self._workers.pop(job.worker, None)
             if worker is None:
                 key = jax.random.fold_in(jax.random.key(self._seed), next(self._born))
-                worker = Worker(job.game, job.player, job.step, key, self._turns)
+                worker = Worker(job.game, job.player, job.step, key, self.turns)
             self._workers[job.worker] = worker
             worker.inbox.put(job)
             if len(self._workers) > MOST_WORKERS:

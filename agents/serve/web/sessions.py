@@ -153,7 +153,8 @@ class Session:
         self.id, self.version, self.used = secrets.token_urlsafe(18), 0, time.monotonic()
         self.context, self.game, self.players, self.limits, self.start = context, game, players, limits, start
         self.lock = threading.RLock()
-        self.positions = [look_at(game, game.init() if start is None else saved.position(game, start))]
+        with context.thinker.turns.first():  # a board appears before engines are compiled
+            self.positions = [look_at(game, game.init() if start is None else saved.position(game, start))]
         self.actions: list[int] = []
         self.undone: list[int] = []
         self.resigned: int | None = None
@@ -372,7 +373,8 @@ class Session:
             raise Refused(409, "the other player is thinking")
 
     def _append(self, action: int) -> None:
-        self.positions.append(self.positions[-1].after(action))
+        with self.context.thinker.turns.first():
+            self.positions.append(self.positions[-1].after(action))
         self.actions.append(action)
 
     def _step_back(self) -> None:
