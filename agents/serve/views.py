@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from collections import Counter
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
