@@ -180,7 +180,7 @@ def row(spec: str, seed: Any, minutes: float, found: match.Result, ours: float |
     whole = lambda rating: rating and round(rating)
     return {
         "game": spec, "seed": seed, "minutes": minutes, "games": found.games,
-        "score": f"{found.score:.1%} [{low:.1%}, {high:.1%}]", "Elo": tables.elo_text(found),
+        "score": f"{found.score:.1%} [{100 * low:.1f}, {100 * high:.1f}]", "Elo": tables.elo_text(found),
         "our rating": whole(ours), "its rating": whole(other),
     }  # fmt: skip
 

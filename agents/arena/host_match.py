@@ -1,8 +1,7 @@
-"""Matches on the host, against whoever cannot play in lockstep: other programs, people, searches by the clock.
+"""Matches on the host, for players who cannot play in lockstep: other programs, people, searches by the clock.
 
-Programs play a few games at once, each with a process of its own. They think side by side, while our own players are
-asked for all games that wait for them together. Guests play one game after the other. Openings, seats and intervals are
-those of `match`.
+Programs play several games at once, each in its own process, and think in parallel. Players of this engine move in all
+waiting games together. Guests play one game after the other. Openings, seats and intervals are those of `match`.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from agents.players.players import Guest
 from agents.players.spec import Player
 from envs.game import Array, Game
 
-AT_ONCE = 8  # games, and so processes of each program, at most
+AT_ONCE = 8  # maximum number of games, and so of processes per program
 TIMEOUT = 60.0  # seconds for one answer of a program
 COLOURS = "bw"  # by player
 
@@ -34,7 +33,7 @@ Anyone: TypeAlias = Player | Program | Guest
 
 @dataclasses.dataclass
 class Lane:
-    """One game as it goes on; `players` by seat, None for a player who moves in lockstep."""
+    """A game in progress; `players` by seat, None for a player who moves in lockstep."""
 
     pair: int
     half: int
@@ -55,7 +54,7 @@ class Lane:
 
 
 class HostGame:
-    """The game on the host: who moves, what is legal, and the programs' words for it."""
+    """The game on the host: the player to move, legal actions, and their GTP names."""
 
     def __init__(self, game: Game):
         self.game = game
@@ -99,9 +98,10 @@ def play_host_games(
     timeout: float = TIMEOUT,
     tell: Callable[[int, Lane], None] = lambda done, lane: None,
 ) -> Games:
-    """As `match.play_games`, between any players; `tell` hears after each game how many are done, and of that game.
+    """As `match.play_games`, between any players. After each game `tell` gets the number of finished games
+    and the game.
 
-    With `stop` the pairs that are complete, up to the first that is not, are looked at after each game.
+    With `stop` the complete pairs before the first incomplete one are judged after each game.
 
     Raises:
         ValueError: a program that cannot be started, ends, does not answer in time or plays what is not legal; a game
@@ -157,7 +157,7 @@ def open_lane(
     half: int,
     limit: float,
 ) -> Lane:
-    """A game with its opening played, behind which player `mover` is to move: that is A in the first half."""
+    """A game after its opening, with player `mover` to move: player A in the first half of the games."""
     start = table.game.init()
     lane = Lane(pair, half, (mover + half) % 2, [None, None], start, start, [])
     try:
@@ -186,7 +186,7 @@ def score_if_over(table: HostGame, lane: Lane) -> None:
 
 
 def advance_lanes(table: HostGame, lanes: list[Lane], ours: dict[int, Callable[..., np.ndarray]]) -> None:
-    """One move in every game: programs are asked first and think while our own players do."""
+    """One move in every game. Programs are asked first, so that they think while this engine's players do."""
     going = [lane for lane in lanes if lane.score is None]
     turns = [(lane, int(table.facts(lane.state)[1])) for lane in going]
     at = [(lane, mover, lane.players[mover]) for lane, mover in turns]
@@ -208,7 +208,7 @@ def advance_lanes(table: HostGame, lanes: list[Lane], ours: dict[int, Callable[.
 
 
 def asker(player: Player, width: int, key: Array) -> Callable[[list[Lane]], np.ndarray]:
-    """`choose(lanes) -> actions` of a player of ours, always in a batch of `width`, so that it is compiled once."""
+    """`choose(lanes) -> actions` of a player of this engine, in batches of `width`, so that it compiles once."""
     act, turns = jax.jit(player.act), itertools.count()
 
     def choose(lanes: list[Lane]) -> np.ndarray:
@@ -222,6 +222,6 @@ def asker(player: Player, width: int, key: Array) -> Callable[[list[Lane]], np.n
 
 
 def fingerprint(lane: Lane) -> np.uint64:
-    """Tells games apart; the same moves with the seats exchanged are another game."""
+    """A hash of the moves and seats: the same moves with exchanged seats are a different game."""
     text = repr((lane.seat, lane.moves)).encode()
     return np.frombuffer(hashlib.blake2b(text, digest_size=8).digest(), np.uint64)[0]

@@ -1,6 +1,6 @@
 """Matches in lockstep: every sampled opening is played from all seats, and results come with intervals.
 
-In a game for n players A has one seat and B all others, so that A has 1/n of the points where both are equally strong.
+In a game for n players A has one seat and B all others. If both are equally strong, A scores 1/n of the points.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from envs.game import Array, Game
 
 CONFIDENCE = 0.95
 RESAMPLES = 20_000
-BATCH_PAIRS = 50  # openings between two looks at whether a match is decided
-LOOK_SECONDS = 0.5  # between two looks at how far the games are, and so until Ctrl-C is heard
+BATCH_PAIRS = 50  # openings between two checks of whether a match is decided
+LOOK_SECONDS = 0.5  # between two progress reports, and so the delay of Ctrl-C
 
 
 class Named(Protocol):
-    """Whoever plays, of ours or not."""
+    """Any player: of this engine, another program or a person."""
 
     @property
     def name(self) -> str: ...
@@ -55,31 +55,31 @@ class Result:
     wins: int
     draws: int
     losses: int
-    repeated: int  # further games that were played, see `once`
+    repeated: int  # games that were left out, see `once`
     openings: int  # different openings, up to symmetry
     mean_plies: float
     score: float  # share of the points
     score_interval: tuple[float, float]
-    elo: float | None  # by how much A is stronger than each of the others, see `elo`; None where the score is 0 or 1
+    elo: float | None  # of A over each other player, see `elo`; None if the score is 0 or 1
     elo_interval: tuple[float | None, float | None]
 
 
 Tell = Callable[[np.ndarray], None]
-"""Hears of a match as it goes on: A's points in the games that are over, float[any], in no order."""
+"""Called while a match is played, with A's points in the finished games, float[any], in no order."""
 
 
 def nobody(points: np.ndarray) -> None:
-    """Where no one wants to hear."""
+    """The `Tell` of a match without progress reports."""
 
 
 def extend(code: Array, action: Array) -> Array:
-    """Two independent 32-bit hashes of a sequence of moves, one move longer."""
+    """Two independent 32-bit hashes of a sequence of moves, extended by one move."""
     factors = jnp.array([1000003, 2654435761], jnp.uint32)
     return (code * factors) ^ (action.astype(jnp.uint32)[:, None] + jnp.array([1, 0x9E3779B9], jnp.uint32))
 
 
 class Round(NamedTuple):
-    """Games that are played together."""
+    """Games that are played in lockstep."""
 
     states: Any  # [B, ...]
     code: Array  # uint32[B, 2], of the moves
@@ -88,11 +88,11 @@ class Round(NamedTuple):
 
 
 def make_group(game: Game, a: Player, b: Player, devices: Mesh):
-    """`play(weights_a, weights_b, group, seat, most)`: the games `most` plies further, or to the end of all of them,
-    divided among `devices`.
+    """`play(weights_a, weights_b, group, seat, most)` advances the games by at most `most` plies, divided among
+    `devices`, and stops early when all are over.
 
-    `seat` int32[B] is A's seat. A player is asked only while some game waits for him: with lanes that are in step that
-    halves the work. Returns the group, whether each game is over, bool[B], and A's rewards float32[B].
+    `seat` int32[B] is A's seat. A player is evaluated only if it is to move in some game, which halves the work while
+    the lanes alternate in step. Returns the group, whether each game is over, bool[B], and A's rewards float32[B].
     """
 
     def play(weights_a, weights_b, group, seat, most):
@@ -122,8 +122,8 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
 
 
 def to_the_end(play: Callable[..., Any], group: Round, tell: Callable[[Array, Array], None]) -> tuple[Round, Array]:
-    """Plays a group until all games are over, some plies at a time: `play(group, most)` goes on for that many, and
-    `tell` hears which games are over and of A's rewards. Gives the group and these rewards."""
+    """Plays a group until all games are over. `play(group, most)` advances it by that many plies; then `tell` gets
+    which games are over, and A's rewards. Returns the group and these rewards."""
     most = 1
     while True:
         began = time.monotonic()
@@ -157,12 +157,12 @@ def play_games(
     stop: Callable[[np.ndarray], bool] | None = None,
     tell: Tell = nobody,
 ) -> Games:
-    """Plays `games` games, a multiple of the players, on as many devices as divide the openings; every one is played
-    from all seats. With `fair` openings that are decided are left out, see `make_openings`. `tell` hears of the games
-    that are over, once a ply or every half second, and what it raises ends the match.
+    """Plays a match of `games` games, a multiple of the players, on as many devices as divide the openings. Every
+    opening is played from all seats. With `fair`, decided openings are left out, see `make_openings`. `tell` gets the
+    points of the finished games, once a ply or every half second; an exception that it raises ends the match.
 
-    With `stop` they are played in batches, and after each of them `stop(evidence so far)` may end the match, which also
-    ends where a batch brings no other games than those before it.
+    With `stop` the games are played in batches, and `stop(evidence so far)` may end the match after each batch. The
+    match also ends when a batch brings no new games.
     """
     check_match(game, games, opening_plies)
     most = games // game.num_players
@@ -179,14 +179,14 @@ def play_games(
 
 
 def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool, tell: Tell = nobody):
-    """`match(weights_a, weights_b, key)` gives the games of `pairs` openings, then those of others and so on, compiled
-    once, for any weights of the two players; `tell` as for `play_games`."""
+    """`match(weights_a, weights_b, key)` yields the games of `pairs` openings, then those of further openings, without
+    end. It is compiled once for any weights of the two players. `tell` is as for `play_games`."""
     devices = mesh.make_mesh(pairs, pairs)
     draw = make_openings(game, pairs, opening_plies, fair)
     play = jax.jit(make_group(game, a, b, devices))
     everywhere, divided = jax.NamedSharding(devices, Spec()), jax.NamedSharding(devices, Spec(mesh.GAMES))
     n = game.num_players
-    # Of all players together 1; rounded, since these are thirds of three.
+    # They add up to 1 over the players; rounded because of thirds.
     points = lambda rewards: np.round((np.asarray(rewards) * (n - 1) + 1) / n, 6)
 
     def match(weights_a: Any, weights_b: Any, key: Array) -> Iterator[Games]:
@@ -206,7 +206,7 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
                 further = lambda group, most, seat=seat: play(*weights, group, seat, most)
                 group, rewards = to_the_end(further, group, hear)
                 earlier.append(points(rewards))
-                # The same moves with the seats exchanged are another game.
+                # The same moves with exchanged seats are a different game.
                 done.append((earlier[-1], np.asarray(group.plies), wide(group.code) ^ np.uint64(turn)))
             score, length, code = (np.stack(x) for x in zip(*done, strict=True))
             yield Games(score, length, code, wide(opening.code))
@@ -215,8 +215,8 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
 
 
 def once(played: Games) -> Games:
-    """The match without repeated games: those from an opening that are, move by move, the games from an earlier one.
-    Between players without chance an opening that comes again tells nothing new."""
+    """The match without repeated games: openings whose games equal, move by move, those of an earlier opening.
+    Between deterministic players a repeated opening adds no evidence."""
     first = np.sort(np.unique(played.code, axis=1, return_index=True)[1])
     return Games(*(x[..., first] for x in played))
 
@@ -227,7 +227,7 @@ def evidence(played: Games) -> np.ndarray:
 
 
 def result(a: Named, b: Named, played: Games) -> Result:
-    """Counts and intervals. The unit of chance is the games from one opening: their results hang together."""
+    """Counts and intervals. The independent unit is the set of games from one opening, whose results correlate."""
     counted = once(played)
     score, n = counted.score, len(counted.score)
     low, high = score_interval(score.mean(0), n)
@@ -250,11 +250,11 @@ def result(a: Named, b: Named, played: Games) -> Result:
 
 
 def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
-    """95% credible interval of the score; `means` float[openings] are over the games from each opening, as many as
-    players (n), and so whole numbers of 1/n**2: of each game there are n shares at most that win together.
+    """95% credible interval of the score. `means` float[openings] are A's mean scores in the n games from each opening,
+    where n is the number of players. They are multiples of 1/n**2, since at most n winners share a game.
 
-    The posterior of the shares of these values is Dirichlet; a prior of one opening, spread evenly over them, keeps the
-    interval open when every opening ended alike.
+    The posterior over the frequencies of these values is Dirichlet. Its prior is one opening, spread evenly over the
+    values, so the interval keeps a width when all openings ended alike.
     """
     values = np.arange(players**2 + 1) / players**2
     counts = np.bincount(np.rint(means * players**2).astype(int), minlength=len(values))
@@ -264,16 +264,16 @@ def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
 
 
 def elo(score: float, players: int = 2) -> float | None:
-    """Elo difference at which a seat has that share of the points against others who are all alike; None at 0 and 1.
+    """Elo difference at which one seat scores that share of the points against equal opponents; None at 0 and 1.
 
-    Everyone's chance to win is in proportion to 10**(Elo / 400), for any number of players (Luce 1959, "Individual
-    choice behavior"; for two it is Elo's)."""
+    Each player wins with a probability proportional to 10**(Elo / 400), for any number of players (Luce 1959,
+    "Individual choice behavior"). For two players this is Elo's formula."""
     return float(400 * np.log10(score / (1 - score) * (players - 1))) if 0 < score < 1 else None
 
 
 def equivalent_score(share: float, players: int) -> float:
-    """The share of the points for one seat among so many players that tells of the same difference in Elo as `share`
-    does between two; 0 and 1 stay."""
+    """The share of the points among `players` players that means the same Elo difference as `share` between two. Shares
+    of 0 and 1 stay."""
     return share / (share + (players - 1) * (1 - share))
 
 

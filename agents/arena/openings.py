@@ -19,13 +19,12 @@ from envs.game import Array, Game
 
 MOST_PLIES = 10
 MOST_UNFAIR = 0.9  # of a fair opening, see `unfairness`
-PRIOR_VISITS = 5  # play-outs that the root's mean counts for in the value of each move; docs/notes
-LOOKS = 8  # openings looked at for each fair opening wanted
-IN_VAIN = 32  # samples in a row, for each opening known, without a new one, after which the game has no more
-# Moves that a search for proofs may try to find out that an opening is decided: with two queens those of 4500
-# positions, 0.2 s of a core.
+PRIOR_VISITS = 5  # weight of the root's mean in the value of each move, in play-outs; docs/notes
+LOOKS = 8  # openings examined for each fair opening wanted
+IN_VAIN = 32  # samples in a row without a new opening, per known opening, after which there are no more
+# Moves that the proof search of an opening may try: with two queens those of 4500 positions, 0.2 s of a core.
 PROOF_MOVES = 1 << 17
-PROVED, OVER = 2.0, 3.0  # unfairness of openings that are proved to be decided, and of finished games
+PROVED, OVER = 2.0, 3.0  # unfairness of openings with a proved winner, and of finished games
 
 
 class Openings(NamedTuple):
@@ -75,11 +74,11 @@ def wide(code: Any) -> np.ndarray:
 
 
 def unfairness(edges: Edges, players: int) -> Array:
-    """How little each position tells of the players, float32[M]: 0 where the mover expects half of the points, 1 where
-    the mover gets all or nothing. Among n players a win is 1 and a loss -1 / (n - 1).
+    """How one-sided each position is, float32[M]: 0 if the mover expects an even share of the points, 1 if the mover
+    expects all or none. Among n players a win is 1 and a loss -1 / (n - 1).
 
-    The mover expects the value of the best move. Each move's mean is shrunk toward the root's mean, which counts for
-    `PRIOR_VISITS` visits: with as many moves as play-outs, some move has won its only play-out in any position.
+    The expectation is the value of the best move. Each move's mean is shrunk toward the root's mean, which counts for
+    `PRIOR_VISITS` visits. Otherwise, with as many moves as play-outs, some move of any position has won its only one.
     """
     shrunk = (edges.visits * edges.edge_values + PRIOR_VISITS * edges.value[:, None]) / (edges.visits + PRIOR_VISITS)
     best = jnp.where(edges.visits > 0, shrunk, -1.0).max(-1)
@@ -89,8 +88,8 @@ def unfairness(edges: Edges, players: int) -> Array:
 
 @functools.lru_cache(maxsize=4)  # compiled once for all matches of a ladder
 def make_decided(game: Game) -> Callable[[Any], Array]:
-    """`decided(position) -> bool[]`: whether a short search proves that the player to move wins or loses. Games whose
-    proofs take long are never decided, see `proof_number.within_reach`."""
+    """`decided(position) -> bool[]`: whether a short search proves that the player to move wins or loses. In games
+    whose proofs take long it is always False, see `proof_number.within_reach`."""
     if not proof_number.within_reach(game):
         return lambda state: jnp.bool_(False)
     ask = proof_number.make_claim_prover(game, max(2 * proof_number.LANES, PROOF_MOVES // game.max_legal))
@@ -109,13 +108,13 @@ def make_decided(game: Game) -> Callable[[Any], Array]:
 
 
 def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[Array], Iterator[Openings]]:
-    """`draw(key)` gives `count` openings of `plies` random moves, then `count` others, and so on without end. All are
-    different: between players without chance the same opening is the same game, and a network sees through every
-    symmetry. Openings come again, in turn, only when the game has no other; finished games only when it has none.
+    """`draw(key)` yields `count` openings of `plies` random moves, then `count` others, without end. All are different,
+    up to symmetry, since deterministic players repeat the game of a repeated opening. Openings are repeated, in turn,
+    only when the game has no others; finished games come only when there is nothing else.
 
-    With `fair` an opening is passed over if MCTS with 100 random play-outs expects nearly all points for one side, see
-    `unfairness`, or if a short search proves who wins. Where fair openings are too few, the least unfair follow, those
-    that are proved last.
+    With `fair` an opening is skipped if MCTS with 100 random play-outs expects nearly all points for one side, see
+    `unfairness`, or if a short search proves the winner. If there are too few fair openings, the least unfair follow,
+    proved ones last.
     """
     proved = make_decided(game)
 
@@ -138,7 +137,7 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
         return [opening._replace(unfair=x) for opening, x in zip(some, unfair, strict=False)]
 
     def candidates(key: Array) -> Iterator[Openings]:
-        """Every opening once, until further samples are known openings only."""
+        """Every opening once, until samples bring no new ones."""
         sample_key, look_key = jax.random.split(key)
         known: set[int] = set()
         fresh: list[Openings] = []
