@@ -20,12 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 
 import envs
+from envs import saved
 from envs.game import Game
 
 LANES = 64  # random games
 SAMPLE = 48  # positions to examine closely
 BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
 AFTER = 3  # plies after the longest possible game
+LONGEST_STEP = 300  # characters, see `Step`
 
 
 class Ply(NamedTuple):
@@ -516,6 +518,15 @@ def every_legal_action_can_be_pointed_at(bench: Bench) -> None:
         lost = {name for names, _ in ways for name in names} - set(there)
         assert not lost, f"the picture has no cell {min(lost)}"
         assert len(set(ways)) == len(ways), "two actions have the same cells and words"
+
+
+@rule
+def lesson_is_short_and_its_moves_are_legal(bench: Bench) -> None:
+    for step in bench.game.view.lesson:
+        assert 0 < len(step.text) <= LONGEST_STEP, f"a step of the lesson has {len(step.text)} characters"
+        game = envs.make(step.board) if step.board else bench.game
+        states, _ = saved.replay(game, game.init(), step.moves)
+        assert game.svg(states[-1])
 
 
 @rule

@@ -35,7 +35,7 @@ def action_of(game: Game, state: State, text: str) -> int:
     """The code of the legal move with this name.
 
     Raises:
-        ValueError: no move has this name, or it is not legal here; the message lists legal moves.
+        ValueError: no move has this name, or it is not legal here; the message says why and lists legal moves.
     """
     legal = np.flatnonzero(compiled(game)[0](state))
     if not len(legal):
@@ -45,7 +45,8 @@ def action_of(game: Game, state: State, text: str) -> int:
     except ValueError as error:
         raise ValueError(f"{error}; {legal_names(game, legal)}") from None
     if action not in legal:
-        raise ValueError(f"'{text}' is not legal here; {legal_names(game, legal)}")
+        reason = game.view.why_illegal(state, action)
+        raise ValueError(f"'{text}' is not legal here{reason and f': {reason}'}; {legal_names(game, legal)}")
     return action
 
 

@@ -148,6 +148,17 @@ def test_a_game_from_a_position_is_refused(window, page, tmp_path):
     wait(window, lambda: "loads games from their beginning" in text(window, "#toast"), "the refusal")
 
 
+def test_the_lesson_has_its_pictures(window, page):
+    opened(window, page("tictactoe"))
+    press(window, "guide")
+    drawn = "return [...document.querySelectorAll('#lesson-steps img')].map((x) => [x.alt, x.naturalWidth > 0])"
+    wait(window, lambda: len(found := window.execute_script(drawn)) == 3 and all(x for _, x in found), "the pictures")
+    titles = [alt for alt, _ in window.execute_script(drawn)]
+    assert titles == ["Tic-tac-toe, O to move", "Tic-tac-toe, X wins", "Tic-tac-toe, draw"]
+    assert text(window, "#lesson-title") == "How to play Tic-tac-toe"
+    assert "Three of your signs in a row win" in text(window, "#lesson-steps")
+
+
 def test_no_request_leaves_the_file(page):
     with browser() as driver:
         opened(driver, page("tictactoe"))

@@ -115,7 +115,10 @@ def test_the_same_seed_draws_the_same_game(call, tmp_path):
         (["tictactoe"], "--out"),
         (["tictactoe", "--out=a.jpg"], "expected a name that ends in .svg, .png, .gif"),
         (["chess", "--out=a.svg"], "unknown game 'chess'"),
-        (["tictactoe", "--out=a.svg", "--moves=b2 b2"], "move 2: 'b2' is not legal here; legal: a3, b3, c3"),
+        (
+            ["tictactoe", "--out=a.svg", "--moves=b2 b2"],
+            "move 2: 'b2' is not legal here: b2 is taken; legal: a3, b3, c3",
+        ),
         (["tictactoe", "--out=a.svg", "--moves=z9"], "move 1:"),
         (["tictactoe", "--out=a.svg", "--record=none.json"], "No such file"),
         (["tictactoe", "--out=a.png", "--width=0"], "--width: expected 16"),

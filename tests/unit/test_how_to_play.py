@@ -8,7 +8,7 @@ import pytest
 
 import envs
 from agents.serve.views import lesson, look_at
-from envs import saved
+from envs import check, saved
 
 OWN = [name for name in envs.list() if not name.startswith("pgx:")]
 
@@ -38,6 +38,11 @@ def test_an_illegal_move_in_a_lesson_is_named():
     wrong = dataclasses.replace(game, view=dataclasses.replace(game.view, lesson=steps))
     with pytest.raises(ValueError, match="move 2: 'b2' is not legal"):
         lesson(wrong)
+    rule = "lesson is short and its moves are legal"
+    assert "move 2: 'b2' is not legal here: b2 is taken" in (
+        check.broken(rule, check.RULES[rule], check.Bench(wrong)) or ""
+    )
+    assert check.broken(rule, check.RULES[rule], check.Bench(game)) is None
 
 
 def test_without_a_lesson_there_are_the_rules_or_nothing():

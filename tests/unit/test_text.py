@@ -48,7 +48,7 @@ def test_what_is_wrong_is_said_and_asked_again(sit):
         "--env=tictactoe --opponent=person", "z9", "b2", "b2", "save", 'load "', "undo now", "load /none", "b1"
     )
     assert "no cell 'z9': expected a column and a row, a1 to c3; legal: a3, b3, c3, a2, b2, c2, a1, b1, c1;" in printed
-    assert "'b2' is not legal here; legal: a3, b3, c3, a2, c2, a1, b1, c1" in printed
+    assert "'b2' is not legal here: b2 is taken; legal: a3, b3, c3, a2, c2, a1, b1, c1" in printed
     assert "expected the name of one file" in printed
     assert "No closing quotation" in printed
     assert "undo takes nothing else" in printed
