@@ -85,14 +85,14 @@ def test_tensorboard_shows_the_same_numbers(run):
         event = PROTO.Event.FromString(content[12 : 12 + length])
         content = content[16 + length :]
         shown |= {(event.step, value.tag): value.simple_value for value in event.summary.value}
-    told = {
+    expected = {
         (line["iteration"], name): value
         for line in metrics(home / "runs/a")
         for name, value in line.items()
         if isinstance(value, int | float)
     }
-    assert shown == pytest.approx(told, rel=1e-6)
-    assert len(told) > 60
+    assert shown == pytest.approx(expected, rel=1e-6)
+    assert len(expected) > 60
 
 
 def test_a_position_is_proved(tmp_path):

@@ -95,5 +95,5 @@ def test_two_processes_train_together_and_one_is_lost(tmp_path):
     assert [line["iteration"] for line in lines] == list(range(1, goal + 1))
     rating = checkpoint.about(checkpoint.find_checkpoint(run, "resume"))["rating"]
     assert rating["taken"] == goal  # matches, one after every iteration, on whose result both agree
-    told = [said(tmp_path / f"stdout.{process}") for process in range(2)]
-    assert [len(lines) for lines in told] == [3, 0]
+    printed = [said(tmp_path / f"stdout.{process}") for process in range(2)]
+    assert [len(lines) for lines in printed] == [3, 0]

@@ -1,4 +1,4 @@
-"""A run that does not fit into memory is told what to change, and then it fits."""
+"""A run that does not fit into memory says what to change, and then it fits."""
 
 import dataclasses
 import re

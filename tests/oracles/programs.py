@@ -79,9 +79,9 @@ def train_together(folder: pathlib.Path, *options: str) -> list[subprocess.Popen
     command = [sys.executable, TRAIN, *options, f"--coordinator=127.0.0.1:{free_port()}", "--num_processes=2"]
     started = []
     for process in range(2):
-        said, told = ((folder / f"{name}.{process}").open("w") for name in ("stdout", "stderr"))
+        said, errors = ((folder / f"{name}.{process}").open("w") for name in ("stdout", "stderr"))
         one = [*command, f"--process_id={process}"]
-        started.append(subprocess.Popen(one, cwd=ROOT, env=one_device, stdout=said, stderr=told, text=True))
+        started.append(subprocess.Popen(one, cwd=ROOT, env=one_device, stdout=said, stderr=errors, text=True))
     return started
 
 
@@ -129,8 +129,8 @@ def kill_and_go_on(home: pathlib.Path, kills: int, seed: int, options: Sequence[
         assert int(goes_on.name) >= (lines[-1]["saved_iteration"] or 0)
         assert (folder / "networks" / goes_on.name).is_dir()
         clock = {line["iteration"]: line["minutes"] for line in lines}
-        first_told = {line["saved_iteration"]: line["minutes"] for line in reversed(lines)}
-        writings = [told - clock[saved] for saved, told in first_told.items() if saved not in (None, *begun)]
+        first_named = {line["saved_iteration"]: line["minutes"] for line in reversed(lines)}
+        writings = [named - clock[saved] for saved, named in first_named.items() if saved not in (None, *begun)]
         assert lines[-1]["minutes"] - clock[int(goes_on.name)] < INTERVAL + 2 * (max(writings, default=0) + 2 / 60)
         begun.append(int(goes_on.name))
     assert program.end(signal.SIGTERM) == 0, program.said()

@@ -289,9 +289,9 @@ def test_records_with_and_without_the_past():
     brief = {k: v for k, v in PSK.items() if k not in ("passes", "plies", "ko_point", "earlier")}
     assert superko.to_record(superko.from_record(brief)) == PSK
     white_only = brief | {"board": board(A1=-1, C3=-1), "to_move": -1}
-    told = superko.to_record(superko.from_record(white_only))
-    assert (told["plies"], told["passes"]) == (5, 1)
-    assert told["earlier"] == [board(), board(), board(C3=-1), board(C3=-1), board(C3=-1, A1=-1)]
+    record = superko.to_record(superko.from_record(white_only))
+    assert (record["plies"], record["passes"]) == (5, 1)
+    assert record["earlier"] == [board(), board(), board(C3=-1), board(C3=-1), board(C3=-1, A1=-1)]
 
 
 # For people

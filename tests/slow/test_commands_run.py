@@ -50,10 +50,10 @@ def home(tmp_path_factory):
     return folder
 
 
-def typed(folder, words, told=""):
+def typed(folder, words, answers=""):
     path = os.environ["PATH"] + ":/usr/games"  # where Debian has GNU Go
     ended = subprocess.run(
-        [sys.executable, *words], cwd=folder, input=told, env={**os.environ, "PATH": path}, text=True, timeout=900,
+        [sys.executable, *words], cwd=folder, input=answers, env={**os.environ, "PATH": path}, text=True, timeout=900,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     return ended.returncode, ended.stdout[-3000:]

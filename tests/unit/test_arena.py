@@ -40,11 +40,11 @@ def test_a_game_followed_by_hand():
 def test_a_match_tells_how_far_it_is(seconds, heard, monkeypatch):
     """The games above, five plies each: looked at after every ply, or after 1, 2 and 4 more. A wins those it begins."""
     monkeypatch.setattr(match, "LOOK_SECONDS", seconds)
-    game, told = envs.make("tictactoe"), []
+    game, reports = envs.make("tictactoe"), []
     a, b = first_or_last(True, game), first_or_last(False, game)
-    played = match.play_games(game, a, b, games=4, opening_plies=0, seed=0, tell=told.append)
-    assert [len(points) for points in told] == heard
-    assert told[-1].tolist() == [1, 1, 0, 0]
+    played = match.play_games(game, a, b, games=4, opening_plies=0, seed=0, tell=reports.append)
+    assert [len(points) for points in reports] == heard
+    assert reports[-1].tolist() == [1, 1, 0, 0]
     assert played.score.tolist() == [[1, 1], [0, 0]]
 
 

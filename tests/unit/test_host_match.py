@@ -146,11 +146,11 @@ def test_a_guest_knows_the_moves_from_the_start():
         return int(np.flatnonzero(game.mask(state))[0])
 
     guest = Guest("guest", move)
-    told = []
-    options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: told.append(said)}
+    reports = []
+    options = {"games": 6, "opening_plies": 3, "seed": 1, "tell": lambda *said: reports.append(said)}
     played = host_match.play_host_games(game, guest, make_player("random", game, 0), **options)
-    assert [done for done, _ in told] == [1, 2, 3, 4, 5, 6]
-    assert [lane.score for _, lane in told] == played.score.T.ravel().tolist()
+    assert [done for done, _ in reports] == [1, 2, 3, 4, 5, 6]
+    assert [lane.score for _, lane in reports] == played.score.T.ravel().tolist()
     assert {count for count in seen if count < 5} == {3, 4}  # first behind the opening in one half, second in the other
     with pytest.raises(ValueError, match="games for two; foq_multi.* is for 3"):
         host_match.play_host_games(envs.make("foq_multi"), guest, guest, games=3, opening_plies=0, seed=0)

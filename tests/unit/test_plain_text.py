@@ -100,10 +100,10 @@ def test_a_person_types_what_they_like(words):
         sys.stdin, sys.stdout = before
     assert "played: none" in out.getvalue()
     assert f"no cell '{words}'" in out.getvalue()
-    game, told = envs.make("tictactoe"), io.StringIO()
+    game, output = envs.make("tictactoe"), io.StringIO()
     sys.stdin = io.StringIO(f"{words}\nb2\n")
     try:
-        assert person(game, cli.console(file=told, width=400))(game.init(), [], game.init()) == 4
+        assert person(game, cli.console(file=output, width=400))(game.init(), [], game.init()) == 4
     finally:
         sys.stdin = before[0]
-    assert f"no cell '{words}'" in told.getvalue()
+    assert f"no cell '{words}'" in output.getvalue()

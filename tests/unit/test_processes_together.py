@@ -23,10 +23,10 @@ def two(monkeypatch):
 def test_numbers_keep_their_digits(two):
     """After eleven days a float32 knows the time to a sixteenth of a second."""
     seconds = 1e6 + 1 / 3
-    told = processes.allgather(seconds, True)
-    assert told.shape == (2, 2) and told.dtype == np.float64
-    assert told[:, 0].tolist() == [seconds] * 2
-    assert told[:, 1].all()
+    gathered = processes.allgather(seconds, True)
+    assert gathered.shape == (2, 2) and gathered.dtype == np.float64
+    assert gathered[:, 0].tolist() == [seconds] * 2
+    assert gathered[:, 1].all()
 
 
 @pytest.mark.parametrize("text", ["", "runs/foq", "x" * 5000, "dessüs", "\udcff in a name"])

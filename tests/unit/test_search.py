@@ -249,7 +249,7 @@ def test_a_bandit_by_hand():
 
 
 def test_a_bandit_with_puct():
-    """Against the rule told once more in plain Python: the best of value as a share of a win plus prior times the root
+    """Against the rule, written again in plain Python: the best of value as a share of a win plus prior times the root
     of all visits over one more than the arm's, by a factor that grows; an arm that was never pulled is worth the mean
     of what was seen, the root's own 0 included, less the urgency's share."""
     worth, logits, pulls = [-0.5, 0.3, -0.2, 0.9, 0.85], np.array([2.0, 0.0, 1.0, -1.0, 0.5]), 60

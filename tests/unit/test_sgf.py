@@ -67,8 +67,8 @@ def test_set_up_stones_handicap_and_who_begins():
     assert [GAME.action_name(p) for p in np.flatnonzero(board)] == ["C7", "E5", "G3"]
     assert board[GAME.parse_action("E5")] == -1
     assert int(GAME.player(start)) == 1
-    told, *_ = ours.start_from_sgf(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
-    assert int(GAME.player(told)) == 1
+    whites, *_ = ours.start_from_sgf(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
+    assert int(GAME.player(whites)) == 1
     again, names, _ = ours.start_from_sgf(GAME, ours.write_sgf(GAME, start, [(1, 5)]).encode())
     assert GAME.to_record(again)["board"] == board
     assert int(GAME.player(again)) == 1

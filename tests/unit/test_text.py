@@ -261,10 +261,10 @@ def test_column_names_are_no_pieces():
 
 
 def test_a_terminal_gets_colours():
-    told = io.StringIO()
-    console = Console(force_terminal=True, file=told, color_system="standard")
+    output = io.StringIO()
+    console = Console(force_terminal=True, file=output, color_system="standard")
     console.print(coloured("1  X O\n   a b"))
-    assert "\x1b[1;36mX\x1b[0m" in told.getvalue()
+    assert "\x1b[1;36mX\x1b[0m" in output.getvalue()
 
 
 @pytest.mark.parametrize(
