@@ -26,6 +26,9 @@ def test_a_whole_game_of_chess_with_the_mouse():
                 one(driver, f"#choices button[data-action='{name}']").click()
             wait(driver, lambda ply=ply: game(driver)["ply"] == ply, name)
             known_result(driver)
+            assert driver.execute_script("return svg().lastElementChild.matches('.marks')")  # nothing hides them
+            marked = driver.execute_script("return document.querySelectorAll('#board .last, #board .last-to').length")
+            assert marked == (4 if name == "e8c8" else 2)  # the rook moves too
         end = game(driver)
         assert [move["words"] for move in end["history"]] == TRAP.split()
         assert (end["over"], end["result"]) == (True, [-1, 1])

@@ -75,7 +75,8 @@ function animate(earlier) {
     }
     const [[x, y], [u, v]] = [placeOf(shapeOf(cellOf(from))), placeOf(shapeOf(cellOf(name)))];
     const side = flipped ? -1 : 1; // a turned piece has turned axes
-    cellOf(name).parentElement.append(cellOf(name)); // above what it slides over
+    const around = cellOf(name).parentElement;
+    around.insertBefore(cellOf(name), around.querySelector(":scope > .marks")); // above what it slides over, below the marks
     const start = { transform: `translate(${side * (x - u)}px, ${side * (y - v)}px)`, composite: "add" };
     for (const piece of pieces) piece.animate([start, { transform: "translate(0)", composite: "add" }], { duration: MOVING, easing: "ease-out" });
   }

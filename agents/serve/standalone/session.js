@@ -81,6 +81,14 @@ function changed(before, now) {
 
 // Games
 
+/** How to enter the legal moves. What tells moves with the same cells apart is said only where there are several. */
+function waysOf(actions, legal) {
+  const ways = legal.map((a) => actions[a]), count = new Map();
+  for (const {cells} of ways) count.set(cells.join(), 1 + (count.get(cells.join()) ?? 0));
+  const alone = ({cells}) => cells.length > 1 && count.get(cells.join()) === 1;
+  return ways.map((way) => (alone(way) ? {...way, label: way.label.replace(/ \(.*\)$/, "")} : way));
+}
+
 class Session {
   constructor(house, players, limits) {
     Object.assign(this, {house, players, limits, id: String(++house.count), version: 0, actions: [], undone: [],
@@ -108,7 +116,7 @@ class Session {
     const there = this.at(ply), {actions} = this.house.about;
     const better = (this.review?.moves ?? []).find((move) => move.ply === ply && move.mark)?.best ?? null;
     const advice = better ? actions.find((way) => way.action === better).cells : [];
-    return {ply, svg: there.svg, status: there.status, to_move: there.player, legal: there.legal.map((a) => actions[a]),
+    return {ply, svg: there.svg, status: there.status, to_move: there.player, legal: waysOf(actions, there.legal),
       last: this.last(ply), better, advice};
   }
 
@@ -349,7 +357,7 @@ class Session {
     return {game: about.game, title: about.title, rules: about.rules, seats: about.seats, players: this.players,
       limits: this.limits, ply: this.actions.length, to_move: now.player, over: this.over,
       result: this.over ? (this.resigned === null ? now.rewards : resigned) : null, resigned: this.resigned,
-      status: now.status, reason: "", lesson: about.lesson.length > 0, svg: now.svg, legal: this.over ? [] : now.legal.map((a) => about.actions[a]),
+      status: now.status, reason: "", lesson: about.lesson.length > 0, svg: now.svg, legal: this.over ? [] : waysOf(about.actions, now.legal),
       history: this.actions.map((a, i) => ({action: this.name(a), words: about.actions[a].words, player: this.positions[i].player})),
       last: this.last(this.actions.length), undo: this.actions.length > 0 || this.resigned !== null,
       lines: this.lines.map((line) => ({from: this.shared(line), words: line.actions.slice(this.shared(line)).map((a) => about.actions[a].words)})),
