@@ -611,7 +611,8 @@ def picture(max_plies: int | None) -> Picture:
         return _status(s, max_plies), cells, (note * (MAX_MANA + 1) + s.mana,)
 
     cells = Part(pictures.grid([cell_name(cell) for cell in range(CELLS)], SIDE, CELL, edge, edge), _layers())
-    mana = Part((Place("", middle, height - edge * 0.35), Place("", middle, edge * 0.65)), (Layer(tuple(notes)),))
+    white, black = Place("", middle, height - edge * 0.35), Place("", middle - CELL * 0.8, edge * 0.65)
+    mana = Part((white, black), (Layer(tuple(notes)),))
     return Picture("EvoPawness", width, height, frame, STATUS, (cells, mana), look)
 
 

@@ -27,6 +27,7 @@ class Shot:
     phone: bool = False
     analysis: bool = False
     preview: bool = False
+    opponent: str = ""  # the default one
 
 
 SHOTS = (
@@ -45,12 +46,15 @@ SHOTS = (
     Shot("hex", "hex:size=7", moves=4, dark=True),
     Shot("othello", "othello", moves=3, analysis=True),
     Shot("sum_to_100", "sum_to_100", moves=3),
+    Shot("chess", "pgx:chess", moves=7, opponent="person"),
+    Shot("shogi", "pgx:shogi", moves=8, opponent="person", dark=True),
 )
 
 
 def take(shot: Shot, folder: Path) -> None:
-    size = (390, 844) if shot.phone else (1280, 860)
-    with server(f"--env={shot.env}", "--seconds=2") as address, browser(*size, dark=shot.dark) as driver:
+    size = (390, 844) if shot.phone else (1280, 900)
+    options = [f"--env={shot.env}", "--seconds=2", *([f"--opponent={shot.opponent}"] if shot.opponent else [])]
+    with server(*options) as address, browser(*size, dark=shot.dark) as driver:
         driver.get(address)
         for i in range(shot.moves):
             move(driver, i)
