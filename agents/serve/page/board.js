@@ -118,6 +118,7 @@ function cellWords(cell) {
 function drawMarks(lit = nextCells()) {
   const marks = svg().querySelector(".marks");
   marks.replaceChildren();
+  for (const cell of svg().querySelectorAll(".numbered")) cell.classList.remove("numbered");
   marks.classList.toggle("many", lit.size > 60);
   const outline = (name, kind) => {
     const cell = cellOf(name);
@@ -178,6 +179,7 @@ function drawNumbers(marks) {
   for (const [name, move] of best) {
     const cell = cellOf(name);
     if (!cell) continue;
+    cell.classList.add("numbered"); // a pale number stands on no dot
     const inside = cell.querySelector(".legal") || shapeOf(cell);
     const box = boxOf(inside);
     const [x, y, size] = [box.x + box.width / 2, box.y + box.height / 2, Number(svg().dataset.size)];
