@@ -1,7 +1,7 @@
 """Who is stronger after the same minutes of training: this engine or another one, each on the same cores.
 
 python benchmarks/equal_time.py FOLDER --other=FILE.py:FUNCTION [--games connect_four ...] [--seeds 0 1 2]
-    [--minutes=20] [--channels=32] [--blocks=3] [--plot=FILE] [--json]
+    [--minutes=20] [--channels=32] [--blocks=3] [--plot=FILE] [--name=NAME] [--json]
 
 `FUNCTION(spec, channels, blocks, seed)` returns the other engine's network and an endless iterator over its weights,
 one item per training iteration. The network is a function of (weights, planes of `Game.observe`) to logits float[b, A]
@@ -185,7 +185,7 @@ def row(spec: str, seed: Any, minutes: float, found: match.Result, ours: float |
     }  # fmt: skip
 
 
-def plot(rows: list[rounds.Row], file: Path) -> None:
+def plot(rows: list[rounds.Row], other: str, file: Path) -> None:
     """Ratings over minutes, one panel per game: the mean over seeds, and each seed as a thin line."""
     from matplotlib.figure import Figure
 
@@ -193,7 +193,7 @@ def plot(rows: list[rounds.Row], file: Path) -> None:
     figure = Figure(figsize=(5.5 * len(games), 4), layout="constrained")
     for axes, game in zip(figure.subplots(1, len(games), squeeze=False)[0], games, strict=True):
         rated = [row for row in rows if row["game"] == game and row["our rating"] is not None]
-        for i, (label, key) in enumerate({"ripzero": "our rating", "the other engine": "its rating"}.items()):
+        for i, (label, key) in enumerate({"ripzero": "our rating", other: "its rating"}.items()):
             minutes = sorted({row["minutes"] for row in rated})
             seeds = {row["seed"] for row in rated}
             lines = [[row[key] for row in rated if row["seed"] == seed] for seed in seeds]
@@ -216,6 +216,7 @@ def main() -> None:
     parser.add_argument("--channels", type=int, default=32)
     parser.add_argument("--blocks", type=int, default=3)
     parser.add_argument("--plot", type=Path, help="also draw the ratings into this .png or .svg file")
+    parser.add_argument("--name", default="the other engine", help="what the figure calls it")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     given.folder = given.folder.resolve()
@@ -227,7 +228,7 @@ def main() -> None:
         rows: list[rounds.Row] = []
         rounds.show((rows.append(row) or row for game in given.games for row in measure(given, game)), given.json)
         if given.plot:
-            plot(rows, given.plot)
+            plot(rows, given.name, given.plot)
 
 
 if __name__ == "__main__":
