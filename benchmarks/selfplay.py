@@ -64,7 +64,7 @@ def sides(spec: str, games: int, channels: int, blocks: int, simulations: int, p
 
     def whole(weights, lanes):
         of_lanes = keys.of_lanes(jax.random.key(2), mesh.numbers(lanes.plies))
-        return play(weights, of_lanes, lanes, jnp.ones(plies, bool))[0]
+        return play(weights, of_lanes, lanes)[0]
 
     def alone(weights, lanes):
         planes = jax.vmap(game.observe)(lanes.states)
