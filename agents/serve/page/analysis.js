@@ -165,7 +165,7 @@ function drawGraph() {
     }
     if (view.values[pictured().ply]) spot("here", pictured().ply);
   }
-  const words = `Chances of ${view.seats.join(" and ")}, move by move`;
+  const words = `Chances of ${listed(view.seats)}, move by move`;
   picture.setAttribute("aria-label", `${words}: ${plies.map((ply) => percent(view.values[ply][0])).join(", ")}`);
   picture.onclick = (event) => {
     const x = new DOMPoint(event.clientX, event.clientY).matrixTransform(picture.getScreenCTM().inverse()).x;

@@ -79,7 +79,7 @@ function pickGame() {
   );
   $("pick-opponent").value = numbered && !graded.includes(opponent) ? "uct" : opponent;
   const name = (i) => game.seats[i] + (i === game.begins ? ", who begins" : "");
-  const words = (seats) => (seats.length > 1 ? `${seats.map((i) => game.seats[i]).join(" and ")}: ${seats.length} people` : name(seats[0]));
+  const words = (seats) => (seats.length > 1 ? `${listed(seats.map((i) => game.seats[i]))}: ${seats.length} people` : name(seats[0]));
   $("pick-seat").replaceChildren(...groups(game.seats.length).map((seats) => option(seats.join(), words(seats))), option("none", "Nobody: the engine plays all sides"));
   const people = same ? view.players.flatMap((name, i) => (name === "person" ? [i] : [])) : [];
   $("pick-seat").value = same && others.length ? people.join() || "none" : String(game.begins);

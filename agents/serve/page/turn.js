@@ -13,7 +13,7 @@ function turnWords(thinking) {
   if (view.failure) return ["That did not work", view.failure];
   if (view.paused) return [`${seat(view.to_move)} to move`, "The engine waits for you."];
   if (moves || !person(view.to_move)) {
-    if (thinking?.compiling) return ["Getting ready", "The engine is being compiled, once, which takes a few seconds."];
+    if (thinking?.compiling) return ["Getting ready", "The engine is being compiled, once. This takes seconds, for large games minutes."];
     return [`${seat(view.to_move)} is thinking`, opponentName(view.players[view.to_move])];
   }
   if (view.hint) return [yours(), `Hint: ${view.legal.find((way) => way.action === view.hint)?.label || view.hint}.`];

@@ -7,6 +7,8 @@ const mine = () => !view.over && person(view.to_move);
 /** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
 const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
 const percent = (value) => `${Math.round(share(value) * 100)}%`;
+/** Names as in a sentence: "White, Red and Blue". */
+const listed = (names) => new Intl.ListFormat("en-GB").format(names);
 const pictured = () => past || view;
 /** The moves that may be made on the position that the board shows; at an earlier one they begin another line. */
 const legalWays = () => (past ? past.legal : mine() ? view.legal : []);
@@ -47,7 +49,7 @@ function winners() {
   return view.result.flatMap((x, i) => (best > 0 && x === best ? [i] : []));
 }
 
-const winnerWords = () => `${winners().map(seat).join(" and ")} win${winners().length === 1 ? "s" : ""}`;
+const winnerWords = () => `${listed(winners().map(seat))} win${winners().length === 1 ? "s" : ""}`;
 
 /** What the end of the game means for the person. */
 function resultWords() {
