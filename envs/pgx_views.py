@@ -68,8 +68,9 @@ CHESS_LESSON = (
         ("e2e4", "a7a6", "e4e5", "d7d5", "e5d6"),
     ),
     Step(
-        "Checkmate: the queen attacks White's king, and no move saves it. Black has won. A player who cannot move but "
-        "is not attacked draws, as do three equal positions and fifty moves without a capture or a pawn move.",
+        "Checkmate: the queen attacks White's king, and no move saves it. Black has won. The game is a draw if a "
+        "player has no legal move but is not in check, if a position occurs three times, or after fifty moves without "
+        "a capture or a pawn move.",
         ("f2f3", "e7e5", "g2g4", "d8h4"),
     ),
 )
@@ -80,7 +81,8 @@ GARDNER_LESSON = (
     ),
     Step(
         "White's pawn has captured diagonally. A pawn on the last rank becomes a queen, a rook, a bishop or a knight. "
-        "A king that is attacked and cannot be saved loses; a player who cannot move otherwise draws.",
+        "A player whose king is attacked and cannot be saved loses. Without a legal move and not in check, the game is "
+        "a draw.",
         ("b2b3", "a4b3", "a2b3"),
     ),
 )

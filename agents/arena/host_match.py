@@ -1,4 +1,4 @@
-"""Matches on the host, for players who cannot play in lockstep: other programs, people, searches by the clock.
+"""Matches on the host, for players that do not run in lockstep: other programs, people, searches by the clock.
 
 Programs play several games at once, each in its own process, and think in parallel. Players of this engine move in all
 waiting games together. Guests play one game after the other. Openings, seats and intervals are those of `match`.
