@@ -51,7 +51,9 @@ class Network:
     the statistics; None means all rows."""
 
 
-ROWS = 64  # per chunk on a CPU: the activations of more rows do not fit its caches
+# Rows of a batch that are evaluated at once. On a CPU the activations of more rows do not fit its caches. Nor do they
+# fit a TPU's vector memory: its compiler then pools every block's activations by another pass over them.
+CPU_ROWS, TPU_ROWS = 64, 2048
 
 
 class Conv(nn.Module):
@@ -349,16 +351,16 @@ def mean_of_symmetries(game: Game, heads: Heads) -> Heads:
     return Heads(of_actions(heads.policy), apart(heads.value).mean(1), future)
 
 
-def in_parts(ask: Callable[[Array], Any], planes: Array) -> Any:
-    """`ask(planes)` in chunks of `ROWS` rows; rows are the leading axis of all results."""
-    parts, rest = divmod(len(planes), ROWS)
+def in_parts(ask: Callable[[Array], Any], rows: int, planes: Array) -> Any:
+    """`ask(planes)` in chunks of `rows`; rows are the leading axis of all results."""
+    parts, rest = divmod(len(planes), rows)
     if parts + (rest > 0) < 2:
         return ask(planes)
-    first = jax.lax.map(ask, planes[: parts * ROWS].reshape(parts, ROWS, *planes.shape[1:]))
+    first = jax.lax.map(ask, planes[: parts * rows].reshape(parts, rows, *planes.shape[1:]))
     answers = jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), first)
     if not rest:
         return answers
-    return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, ask(planes[parts * ROWS :]))
+    return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, ask(planes[parts * rows :]))
 
 
 def _module(game: Game, config: NetworkOptions, train: bool, axis: str | None = None) -> PolicyValue:
@@ -393,7 +395,8 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
     @jax.jit
     def apply(weights, planes) -> Any:
         ask = lambda planes: module(False).apply(weights, planes)[:2]
-        return jax.lax.platform_dependent(planes, cpu=lambda planes: in_parts(ask, planes), default=ask)
+        on_cpu, on_tpu = (functools.partial(in_parts, ask, rows) for rows in (CPU_ROWS, TPU_ROWS))
+        return jax.lax.platform_dependent(planes, cpu=on_cpu, tpu=on_tpu, default=ask)
 
     net = Network(init, apply, train)
     return _in_one_orientation(game, net) if config.canonical and len(game.symmetries) > 1 else net
