@@ -197,12 +197,13 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
     Raises:
         ValueError: unknown planes, too few or too many players, or a board where all players but one drop out at once.
     """
-    with jax.ensure_compile_time_eval():
-        begin = jax.device_get(init(rows, cols, players=players))
-        if over(begin):
-            raise ValueError(
-                f"foq_multi: on a board of {rows} x {cols} the game of {players} players is over before the first move"
-            )
+    first = lambda: init(rows, cols, players=players)
+    # Compiled ahead, it runs here and now even while something else is traced.
+    begin, ended = jax.device_get(jax.jit(lambda: (first(), over(first()))).lower().compile()())
+    if ended:
+        raise ValueError(
+            f"foq_multi: on a board of {rows} x {cols} the game of {players} players is over before the first move"
+        )
     queens = (f"{letter} {seat}'s queen" for letter, seat in zip("ABCD"[:players], foq.SEATS, strict=False))
     return foq.build(
         f"foq_multi:rows={rows},cols={cols},players={players}",

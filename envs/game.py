@@ -311,4 +311,4 @@ def seats(game: Game) -> tuple[str, ...]:
 @functools.lru_cache(maxsize=64)
 def first_player(game: Game) -> int:
     """The player who makes the first move."""
-    return int(game.player(game.init()))
+    return int(jax.jit(lambda: game.player(game.init()))())

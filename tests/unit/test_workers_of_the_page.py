@@ -19,10 +19,10 @@ from agents.serve.web.batched_search import FairLock, Job, Thinker, fitting
 GAMES = [envs.make(name) for name in ("tictactoe", "connect_four:rows=4,cols=4", "gomoku:size=5", "sum_to_100")]
 
 
-def ask(thinker, game, player, simulations=2):
+def ask(thinker, game, player, simulations=2, proofs=None):
     """A job, and a queue that gets it when it is done."""
     done: queue.SimpleQueue[Job] = queue.SimpleQueue()
-    thinker.submit(Job(game, PlayerSpec(player), game.init(), 0, simulations, 5.0, done.put))
+    thinker.submit(Job(game, PlayerSpec(player, proof_positions=proofs), game.init(), 0, simulations, 5.0, done.put))
     return done
 
 
@@ -129,6 +129,27 @@ def test_games_opened_at_once_compile_one_after_the_other(thinker, monkeypatch):
     assert most[0] == 1
     assert [sum(still) >= len(jobs) - 1 - i for i, (_, still) in enumerate(ended)] == [True] * len(jobs)
     assert ended[0][0] + 0.3 * (len(jobs) - 1) <= ended[-1][0]
+
+
+def test_the_programs_of_a_player_follow_each_other(thinker, monkeypatch):
+    """Players that prove first compile two programs each; nobody else's comes between them."""
+    order = []
+
+    def noted(name, make):
+        def noting(game, *rest):
+            order.append((game.name, name))
+            time.sleep(0.2)  # the others wait for their turn meanwhile
+            return make(game, *rest)
+
+        return noting
+
+    monkeypatch.setattr(batched_search, "make_engine", noted("search", batched_search.make_engine))
+    solver = noted("proof", batched_search.proof_number.make_solver)
+    monkeypatch.setattr(batched_search.proof_number, "make_solver", solver)
+    waiting = [ask(thinker, game, "uct", proofs=600) for game in GAMES[1:3]]
+    assert [done.get(timeout=300).error for done in waiting] == ["", ""]
+    assert [name for _, name in order] == ["proof", "search"] * 2
+    assert [game for game, _ in order] == [GAMES[1].name] * 2 + [GAMES[2].name] * 2
 
 
 def test_guests_share_the_widths_that_are_there():

@@ -342,6 +342,8 @@ class Worker:
         self.compiling = True  # or waiting for its turn to
         self.group: LaneGroup | None = None  # of a player that searches
         self.inbox: queue.SimpleQueue[Job | Word] = queue.SimpleQueue()
+        self._turn = contextlib.ExitStack()  # the turn to compile, while this worker has it
+        self._has_turn = False
         self._act: Callable[..., Array] | None = None  # of a player that does not
         self._solve: Callable[..., proof_number.Verdict] | None = None  # of a player that proves first
         self._weights: Any = None
@@ -358,18 +360,34 @@ class Worker:
         work = self._search if self.player.searches else self._answer
         jobs: list[Job] = []
         retired = False
-        while jobs or not retired:
-            try:
-                job = self.inbox.get(block=not jobs)
-            except queue.Empty:
-                jobs = self._guarded(work, jobs)
-                continue
-            if job is Word.STOP:
-                return
-            if job is Word.RETIRE:
-                retired = True
-            else:
+        with self._turn:
+            while jobs or not retired:
+                try:
+                    job = self.inbox.get(block=not jobs)
+                except queue.Empty:
+                    jobs = self._guarded(work, jobs)
+                    self._end_turn()
+                    continue
+                if job is Word.STOP:
+                    return
+                if job is Word.RETIRE:
+                    retired = True
+                    continue
                 jobs += self._guarded(self._prove, [job])
+                if not jobs:
+                    self._end_turn()
+
+    def _take_turn(self) -> None:
+        """Waits for the turn to compile. It ends with the first step of the search, so that the programs of a player
+        follow each other, and its guests do not wait for others between two of them."""
+        self.compiling = True
+        if not self._has_turn:
+            self._turn.enter_context(self.turns.turn())
+            self._has_turn = True
+
+    def _end_turn(self) -> None:
+        self._turn.close()
+        self._has_turn = False
 
     def _cold(self, work: Callable[[list[Job]], list[Job]], jobs: list[Job]) -> bool:
         """Whether some work compiles for long. Players that do not search compile quickly and wait for nobody."""
@@ -383,11 +401,8 @@ class Worker:
         """Does some of the work and returns the remaining jobs."""
         try:
             if self._cold(work, jobs):
-                self.compiling = True
-                with self.turns.turn():
-                    left = work(jobs)
-            else:
-                left = work(jobs)
+                self._take_turn()
+            left = work(jobs)
         except Exception as error:  # the other players must go on
             failed = len(jobs) if self.player.searches else 1  # a batch fails together, other jobs run one by one
             self._fail(jobs[:failed], error)

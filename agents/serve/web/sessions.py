@@ -229,7 +229,9 @@ class Session:
                 raise Refused(409, "the game is over")
             if self.players[self.positions[-1].player] != PERSON:
                 raise Refused(409, "it is not your turn")
-            self._play(self._legal(action, self.positions[-1]))
+            code = self._legal(action, self.positions[-1])
+            with self.context.thinker.turns.first():  # as boards do
+                self._play(code)
 
     def branch(self, version: Any, ply: Any, action: Any) -> None:
         """Another move, of any player, in the position after `ply` moves. The line that is left is kept."""
