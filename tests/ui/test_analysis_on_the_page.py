@@ -52,3 +52,12 @@ def test_moves_with_few_visits_are_pale_and_words_explain_the_numbers():
         press(driver, "hint")
         wait(driver, lambda: game(driver)["hint"] and not game(driver)["thinking"], "the hint")
         assert game(driver)["hint"] == game(driver)["report"]["moves"][0]["action"]
+
+
+def test_chances_add_up_to_a_hundred():
+    with server("--env=foq_multi", "--opponent=person") as address, browser() as driver:
+        fresh(driver, address)
+        shown = lambda shares: driver.execute_script("return percentages(arguments[0])", shares)
+        assert shown([0.525, 0.475]) == ["53%", "47%"]
+        assert shown([1, 1, 1]) == ["34%", "33%", "33%"]
+        assert shown([0.006, 0.497, 0.497]) == ["0%", "50%", "50%"]

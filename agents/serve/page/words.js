@@ -7,6 +7,16 @@ const mine = () => !view.over && person(view.to_move);
 /** The expected share of the point, 0 to 1, that a value stands for: the winner of n has 1, each other -1 / (n - 1). */
 const share = (value) => Math.min(1, Math.max(0, (value * (view.seats.length - 1) + 1) / view.seats.length));
 const percent = (value) => `${Math.round(share(value) * 100)}%`;
+/** Shares of a whole as percentages that add up to 100: what is left after rounding down goes to the largest rests. */
+function percentages(shares) {
+  const sum = shares.reduce((a, b) => a + b, 0) || 1;
+  const exact = shares.map((x) => (100 * x) / sum);
+  const whole = exact.map(Math.floor);
+  const left = 100 - whole.reduce((a, b) => a + b, 0);
+  const byRest = [...exact.keys()].sort((a, b) => exact[b] - whole[b] - (exact[a] - whole[a]));
+  for (const i of byRest.slice(0, left)) whole[i] += 1;
+  return whole.map((x) => `${x}%`);
+}
 /** Names as in a sentence: "White, Red and Blue". */
 const listed = (names) => new Intl.ListFormat("en-GB").format(names);
 const pictured = () => past || view;
