@@ -144,7 +144,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
         weights = run.reference_weights if config.gate else run.learning.ema_weights
         may_resign = false_resign_rate(config, run.replay, run.replay.known) <= MAX_FALSE_RESIGN_RATE
         lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, may_resign)
-        after = replay.insert(run.replay, rows, config.value_lambda)
+        after = replay.insert(run.replay, rows, config.value_lambda, game.max_plies)
         played = summarise(game, config, rows, run.replay, after)
         if teach is not None and run.proof_targets is not None:
             targets, metrics = teach(run.proof_targets, lanes, now.teach)
@@ -266,7 +266,8 @@ def false_resign_rate(config: SelfplayOptions, replay: Replay, counted: Array) -
     """Among `counted` rows whose mover could have resigned but played on, the share that was not lost; NaN without such
     rows. Rows that resigned are left out: they would only confirm themselves."""
     rows = replay.rows
-    searched = jnp.take_along_axis(rows.values, rows.player[..., None].astype(jnp.int32), axis=-1)[..., 0]
+    of_mover = rows.player[..., None] == jnp.arange(rows.values.shape[-1])
+    searched = jnp.where(of_mover, rows.values, 0).sum(-1)  # a gather would take these numbers one by one on a TPU
     hopeless = counted & (searched < config.resign_threshold) & ~rows.resigned
     return mesh.sum_over_devices(hopeless & (replay.result[..., 0] > -1)) / mesh.sum_over_devices(hopeless)
 

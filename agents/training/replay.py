@@ -42,22 +42,29 @@ def empty_replay(rows: Row, length: int) -> Replay:
     return Replay(ring, unknown, jnp.copy(unknown), known, jnp.int32(0))
 
 
-def insert(replay: Replay, rows: Row, value_lambda: float) -> Replay:
-    """Writes one iteration [T, B] over the oldest one, and completes the results of games that ended in it."""
+def insert(replay: Replay, rows: Row, value_lambda: float, max_plies: int) -> Replay:
+    """Writes one iteration [T, B] over the oldest one, and completes the results of games that ended in it. No game has
+    more than `max_plies` rows."""
     length, added = replay.known.shape[0], rows.done.shape[0]
     write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(ring, new, replay.cursor, axis=0)
     ring = jax.tree.map(write, replay.rows, rows)
     cursor = (replay.cursor + added) % length
-    # Oldest first. Rows never written have no `done`: they stay unknown unless a finished game follows them.
-    order = (cursor + jnp.arange(length)) % length
-    scalars = jax.tree.map(
-        lambda x: x[order], ring._replace(observation_state=None, actions=None, policy=None, owners=None)
+    # Oldest first. Games with older rows ended before this iteration.
+    recent = min(max_plies + added, length)
+    order = (cursor - recent + jnp.arange(recent)) % length
+    last = jax.tree.map(lambda x: x[order], ring._replace(observation_state=None, owners=None))
+    # Rows never written have no `done`: they stay unknown unless a finished game follows them.
+    result, known = value_targets(last, 1.0)
+    target = result if value_lambda == 1 else value_targets(last, value_lambda)[0]
+    written = (last.actions >= 0).any(-1) & (last.policy > 0).any(-1)
+    update = lambda ring, new: ring.at[order].set(new)
+    return Replay(
+        ring,
+        result=update(replay.result, result),
+        target=update(replay.target, target),
+        known=update(replay.known, known & written),
+        cursor=cursor,
     )
-    result, known = value_targets(scalars, 1.0)
-    target = result if value_lambda == 1 else value_targets(scalars, value_lambda)[0]
-    back = jnp.argsort(order)
-    written = (ring.actions >= 0).any(-1) & (ring.policy > 0).any(-1)
-    return Replay(ring, result[back], target[back], known[back] & written, cursor)
 
 
 class Batch(NamedTuple):

@@ -78,6 +78,40 @@ def test_outcomes_of_three_players_by_hand():
     np.testing.assert_allclose(blended[:, 0], [[-0.025, 0.65, -0.625], [-0.65, -0.25, 0.9], [1, -0.5, -0.5]], atol=1e-6)
 
 
+def test_a_result_reaches_all_rows_of_its_game_and_no_others():
+    """Games of 1 to 6 plies in a ring of 12 rows, 4 of them new in each of ten iterations. Lane 2 is not searched at
+    every fifth ply, so these rows cannot be drawn. The plain program below keeps all rows in lists."""
+    lanes, added, longest, length, iterations = 3, 4, 6, 12, 10
+    rng = np.random.default_rng(0)
+    total = added * iterations
+    done, mover, winner = np.zeros((total, lanes), bool), rng.integers(0, 2, (total, lanes)), np.zeros((total, lanes))
+    ends: list[dict[int, int]] = []  # of each lane: the row of time -> the last row of its game
+    for lane in range(lanes):
+        ends.append({})
+        while len(ends[lane]) < total:
+            first = len(ends[lane])
+            last = first + int(rng.integers(0, longest))
+            ends[lane] |= {t: last for t in range(first, last + 1)}
+            if last < total:
+                done[last, lane], winner[last, lane] = True, rng.integers(0, 2)
+    searched = ~((np.arange(total)[:, None] % 5 == 0) & (np.arange(lanes) == 2))
+    rewards = np.where(done[..., None], np.where(winner[..., None] == np.arange(2), 1.0, -1.0), 0.0)
+    fields = dict.fromkeys(selfplay.Row._fields, jnp.zeros((total, lanes, 1)))
+    fields |= {"done": done, "player": mover.astype(np.int8), "rewards": rewards, "policy": searched[..., None] * 1.0}
+    rows = jax.tree.map(jnp.asarray, selfplay.Row(**fields | {"values": np.zeros((total, lanes, 2))}))
+    ring = replay.empty_replay(rows, length)
+    for upto in range(added, total + 1, added):
+        ring = replay.insert(ring, jax.tree.map(lambda x: x[upto - added : upto], rows), 1.0, longest)
+        for t in range(max(0, upto - length), upto):
+            for lane in range(lanes):
+                end = ends[lane][t]
+                assert ring.known[t % length, lane] == (end < upto and searched[t, lane])
+                if end < upto:
+                    expected = 1 if winner[end, lane] == mover[t, lane] else -1
+                    assert ring.result[t % length, lane].tolist() == [expected, -expected]
+                    assert ring.target[t % length, lane].tolist() == [expected, -expected]
+
+
 def test_future_moves_by_hand():
     """Lane 0: 4, 0 and 8 end a game and 1 begins the next. Lane 1: after 3 the second player gives up, thinking of 5.
     Lane 2: all play 2 again and again."""
