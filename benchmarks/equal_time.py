@@ -1,7 +1,7 @@
 """Who is stronger after the same minutes of training: this engine or another one, each on the same cores.
 
 python benchmarks/equal_time.py FOLDER --other=FILE.py:FUNCTION [--games connect_four ...] [--seeds 0 1 2]
-    [--minutes=20] [--channels=32] [--blocks=3] [--plot=FILE] [--name=NAME] [--json]
+    [--minutes=20] [--channels=32] [--blocks=3] [--no_ratings] [--plot=FILE] [--name=NAME] [--json]
 
 `FUNCTION(spec, channels, blocks, seed)` returns the other engine's network and an endless iterator over its weights,
 one item per training iteration. The network is a function of (weights, planes of `Game.observe`) to logits float[b, A]
@@ -10,7 +10,8 @@ authors set it. Minutes are wall time from the start of the program, with all co
 
 Networks of both sides are kept along the way. At each of `MARKS` they play each other, both with the search of this
 engine and `SIMULATIONS` simulations, so that training alone is compared. Networks of one side play their predecessors
-and a baseline in addition, which gives ratings: those of the figure.
+and a baseline in addition, which gives ratings: those of the figure. These matches take most of the time in long games;
+--no_ratings leaves them out.
 
 One file per game, side and seed is written to FOLDER when it is complete; those that exist are not trained again. Pin
 the whole program to one core with `taskset -c N`.
@@ -146,18 +147,22 @@ class Arena:
         played = itertools.islice(self.match(a[0], b[0])(a[1], b[1], jax.random.key(seed)), batches)
         return match.Games(*(np.concatenate(x, axis=-1) for x in zip(*played, strict=True)))
 
-    def ratings(self, ours: list[Any], other: list[Any], seed: int) -> tuple[list[match.Games], np.ndarray]:
-        """The games at each mark, and ratings of all networks, first of ours: float[2 * marks], the baseline's is 0."""
+    def scores(self, ours: list[Any], other: list[Any], seed: int) -> list[match.Games]:
+        """The games at each mark."""
+        batches = [*[1] * (len(ours) - 1), LAST_BATCHES]
+        return [self.games(("ours", a), ("other", b), seed, n) for a, b, n in zip(ours, other, batches, strict=True)]
+
+    def ratings(self, met: list[match.Games], ours: list[Any], other: list[Any], seed: int) -> np.ndarray:
+        """Ratings of all networks, first of ours: float[2 * marks], the baseline's is 0; `met`: the games at marks."""
         players = [*(("ours", weights) for weights in ours), *(("other", weights) for weights in other)]
         players.append((BASELINE, None))
         count, last = len(ours), len(ours) - 1
-        plan = [(i, count + i) for i in range(count)]
-        plan += [(first + i + 1, first + i) for first in (0, count) for i in range(last)]
+        plan = [(first + i + 1, first + i) for first in (0, count) for i in range(last)]
         plan += [(first + i, 2 * count) for first in (0, count) for i in (0, last)]
-        batches = [LAST_BATCHES if n == last else 1 for n in range(len(plan))]
-        games = [self.games(players[a], players[b], seed, n) for (a, b), n in zip(plan, batches, strict=True)]
-        meetings = [elo.Meeting(a, b, match.evidence(one)) for (a, b), one in zip(plan, games, strict=True)]
-        return games[:count], elo.fit(meetings, len(players), anchor=2 * count)[:-1]
+        games = met + [self.games(players[a], players[b], seed) for a, b in plan]
+        pairs = [*((i, count + i) for i in range(count)), *plan]
+        meetings = [elo.Meeting(a, b, match.evidence(one)) for (a, b), one in zip(pairs, games, strict=True)]
+        return elo.fit(meetings, len(players), anchor=2 * count)[:-1]
 
 
 def measure(given: argparse.Namespace, spec: str) -> Iterator[rounds.Row]:
@@ -167,10 +172,12 @@ def measure(given: argparse.Namespace, spec: str) -> Iterator[rounds.Row]:
     final = []
     for seed in given.seeds:
         ours, other = ([one.weights for one in snapshots(given, spec, side, seed)] for side in ("ours", "other"))
-        games, ratings = arena.ratings(ours, other, seed)
+        games = arena.scores(ours, other, seed)
+        rated = arena.ratings(games, ours, other, seed) if given.ratings else [None] * (2 * len(MARKS))
         final.append(games[-1])
         for i, mark in enumerate(MARKS):
-            yield row(spec, seed, given.minutes * mark, match.result(*sides, games[i]), *ratings[[i, len(MARKS) + i]])
+            found = match.result(*sides, games[i])
+            yield row(spec, seed, given.minutes * mark, found, rated[i], rated[len(MARKS) + i])
     whole = match.Games(*(np.concatenate(x, axis=-1) for x in zip(*final, strict=True)))
     yield row(spec, "all", given.minutes, match.result(*sides, whole), None, None)
 
@@ -215,12 +222,14 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--channels", type=int, default=32)
     parser.add_argument("--blocks", type=int, default=3)
+    parser.add_argument("--no_ratings", dest="ratings", action="store_false", help="only the games at the marks")
     parser.add_argument("--plot", type=Path, help="also draw the ratings into this .png or .svg file")
     parser.add_argument("--name", default="the other engine", help="what the figure calls it")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     given.folder = given.folder.resolve()
     with cli.errors():
+        config.demand(given.ratings or not given.plot, "--plot: expected no --no_ratings, since it draws ratings")
         if given.plot:
             tables.demand_plots(given.plot)
         given.other = rounds.load(given.other)

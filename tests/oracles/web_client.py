@@ -12,8 +12,8 @@ from agents.serve.web import server as web
 
 
 @contextlib.contextmanager
-def served(context):
-    """Calls a real server in this process."""
+def served(context, timeout=120):
+    """Calls a real server in this process, each of at most `timeout` seconds."""
     with socket.create_server(("127.0.0.1", 0)) as door:
         config = uvicorn.Config(web.make_app(context), log_level="warning", timeout_keep_alive=web.KEEP_ALIVE)
         server = uvicorn.Server(config)
@@ -22,7 +22,7 @@ def served(context):
         limits = httpx.Limits(max_connections=100)
         try:
             with httpx.Client(
-                base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=120, limits=limits
+                base_url=f"http://127.0.0.1:{door.getsockname()[1]}", timeout=timeout, limits=limits
             ) as client:
                 yield client
         finally:
@@ -42,9 +42,9 @@ def begin(client, **request):
     return reply.json()
 
 
-def rested(client, session):
-    """Waits until nobody thinks."""
+def rested(client, session, pause=0.02):
+    """Waits until nobody thinks, with `pause` seconds between two looks."""
     while session["thinking"] is not None:
-        time.sleep(0.02)
+        time.sleep(pause)
         session |= client.get(f"/api/sessions/{session['id']}", params={"version": session["version"]}).json()
     return session

@@ -21,6 +21,7 @@ from agents.serve.web.batched_search import Thinker
 
 HOURS = float(os.environ.get("SOAK_HOURS", "1"))
 SESSIONS = 50
+POLL = 0.15  # seconds between two looks of a page
 FOQ = ["--env=foq:rows=4,cols=5", "--num_envs=16", "--num_simulations=4", "--channels=16", "--blocks=1",
        "--replay_capacity=2000", "--rating_games=0"]  # fmt: skip
 
@@ -42,7 +43,7 @@ def test_memory_of_a_busy_server_stays_flat(record_property):
     thinker, stop, failed = Thinker(), threading.Event(), []
     options = PlayOptions(env="foq", num_simulations=64, seconds=1.0, open=False)
     sizes, games = [], [0]
-    with served(web.make_context(options, thinker)) as client:
+    with served(web.make_context(options, thinker), timeout=900) as client:
 
         def guest(seed: int) -> None:
             chance = random.Random(seed)
@@ -54,7 +55,7 @@ def test_memory_of_a_busy_server_stays_flat(record_property):
                     players[-1] = chance.choice([p for p in there[name]["opponents"] if p != "person"])
                     session = begin(client, game=name, players=players, simulations=chance.choice([4, 16, 64]))
                     for _ in range(chance.randrange(12)):
-                        session = rested(client, session)
+                        session = rested(client, session, pause=POLL)
                         if session["over"] or stop.is_set():
                             break
                         if session["legal"] and players[session["to_move"]] == "person":
