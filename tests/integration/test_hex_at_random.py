@@ -11,6 +11,20 @@ import pytest
 from plain_stones import joins
 
 import envs
+from agents.solvers import proof_number
+
+
+def test_solved_positions_agree_with_proofs(golden):
+    """The other solver's winning moves and those proved under the rules here, late in games on 5 x 5."""
+    game = envs.make("hex:size=5")
+    prove = proof_number.make_solver(game, 1 << 17)
+    late, decided = [r for r in golden("hex_5x5_solved.jsonl.gz") if r["board"].count(0) <= 16], 0
+    for record in late[:3]:
+        winning = set(record.pop("winning"))
+        proved = {a: value for a, value in prove(game.from_record(record), all_moves=True).moves.items() if value}
+        assert {action for action, value in proved.items() if value == 1} == winning & proved.keys()
+        decided += len(proved)
+    assert decided >= 40  # of 48
 
 
 @functools.cache

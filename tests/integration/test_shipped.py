@@ -26,6 +26,9 @@ ROOT = pathlib.Path(__file__).parents[2]
         ("foq", "foq_solved.jsonl.gz", 0, 0.75),
         ("foq", "foq_solved.jsonl.gz", 32, 0.85),  # its card has 83.1 % alone and 88.8 % with 32
         ("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.58),  # 65.7%
+        ("hex_5x5", "hex_5x5_solved.jsonl.gz", 0, 0.93),  # 97.0%
+        ("hex_5x5", "hex_5x5_solved.jsonl.gz", 32, 0.99),  # 100%
+        ("hex_6x6", "hex_6x6_solved.jsonl.gz", 0, 0.93),  # 98.0%
     ],
 )
 def test_solved_positions(name, file, simulations, least):
@@ -48,6 +51,18 @@ def test_first_moves_that_win(name, moves):
         player = make_player(f"{path}@{simulations}", game, simulations)
         action = jax.jit(player.act)(player.weights, jax.random.key(0), start, jnp.zeros(1, jnp.int32))
         assert game.action_name(int(action[0])) in moves
+
+
+def test_swaps_every_first_move_that_wins_and_no_other():
+    """Hex 5x5: the solved positions after the 25 first moves, by the network alone."""
+    path = str(ROOT / "models" / "hex_5x5")
+    game = envs.make(game_of(path))
+    positions = solved_positions.read_positions(ROOT / "tests" / "golden" / "hex_5x5_solved.jsonl.gz", game)
+    player, swap = make_player(f"{path}@0", game, 0), game.num_actions - 1
+    first = np.asarray(positions.states.plies) == 1
+    swapped = solved_positions.choose(player, positions)[first] == swap
+    assert first.sum() == 25 and swapped.sum() == 13
+    assert (swapped == positions.right[first, swap]).all()
 
 
 @pytest.mark.parametrize("name", ["go_7x7", "go_9x9", "hex_5x5", "hex_6x6", "hex_7x7", "othello", "gomoku_9x9"])
