@@ -351,16 +351,18 @@ def mean_of_symmetries(game: Game, heads: Heads) -> Heads:
     return Heads(of_actions(heads.policy), apart(heads.value).mean(1), future)
 
 
-def in_parts(ask: Callable[[Array], Any], rows: int, planes: Array) -> Any:
-    """`ask(planes)` in chunks of `rows`; rows are the leading axis of all results."""
-    parts, rest = divmod(len(planes), rows)
+def in_parts(ask: Callable[[Any], Any], rows: int, x: Any) -> Any:
+    """`ask(x)` in chunks of `rows`, the leading axis of all arrays of `x` and of the results."""
+    count = len(jax.tree.leaves(x)[0])
+    parts, rest = divmod(count, rows)
     if parts + (rest > 0) < 2:
-        return ask(planes)
-    first = jax.lax.map(ask, planes[: parts * rows].reshape(parts, rows, *planes.shape[1:]))
+        return ask(x)
+    first = jax.lax.map(ask, jax.tree.map(lambda x: x[: parts * rows].reshape(parts, rows, *x.shape[1:]), x))
     answers = jax.tree.map(lambda y: y.reshape(-1, *y.shape[2:]), first)
     if not rest:
         return answers
-    return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, ask(planes[parts * rows :]))
+    last = ask(jax.tree.map(lambda x: x[parts * rows :], x))
+    return jax.tree.map(lambda *ys: jnp.concatenate(ys), answers, last)
 
 
 def _module(game: Game, config: NetworkOptions, train: bool, axis: str | None = None) -> PolicyValue:

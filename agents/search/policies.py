@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from agents.actions import ILLEGAL, at_slots, from_slots, legal_slots
 from agents.config import SearchOptions
 from agents.network.inference import Evaluate, by_player, make_evaluate
-from agents.network.network import Network
+from agents.network.network import TPU_ROWS, Network, in_parts
 from agents.runtime import keys
 from agents.search import halving, mctx_reference, selection
 from agents.search import tree as tree_search
@@ -100,6 +100,22 @@ def over_words(expand: tree_search.Expand, packing: Packing) -> tree_search.Expa
         return leaf, packing.pack(states)
 
     return packed
+
+
+def over_parts(expand: tree_search.Expand) -> tree_search.Expand:
+    """`expand` in chunks of positions on a TPU, so that what it computes for a chunk fits the vector memory."""
+
+    def parts(weights, key, *lanes):
+        if key.ndim:
+            return in_parts(lambda lanes: expand(weights, *lanes), TPU_ROWS, (key, *lanes))
+        return in_parts(lambda lanes: expand(weights, key, *lanes), TPU_ROWS, lanes)
+
+    def chosen(weights, key, edge, states):
+        if len(edge) <= TPU_ROWS:
+            return expand(weights, key, edge, states)
+        return jax.lax.platform_dependent(weights, key, edge, states, tpu=parts, default=expand)
+
+    return chosen
 
 
 def tree_slots(game: Game, wanted: bool | None = None) -> int | None:
@@ -191,7 +207,7 @@ def make_tree_policy(
             return values if num_slots is None else at_slots(values, tree_policy.codes(roots_only(tree))[:, ROOT])
 
         below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        below = below if packing is None else over_words(below, packing)
+        below = over_parts(below if packing is None else over_words(below, packing))
         states = jax.tree.map(lambda x: x[:, ROOT], tree_policy.states(roots_only(tree)))
         if config.proofs:
             tree = tree_search.mark_proven_win(tree, at_edges(immediate_wins(game, states)))

@@ -89,6 +89,25 @@ def test_a_search_is_traced_once(kind):
     assert met[0] > 0
 
 
+@pytest.mark.parametrize("keys_of_lanes", [False, True], ids=["one key", "keys of lanes"])
+def test_a_search_in_parts_is_the_same(monkeypatch, keys_of_lanes):
+    """A TPU expands 3 positions of 8 at once; here its branch of the program runs on a CPU."""
+    game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
+    states, config = random_positions(game, 8, 6), Config(num_simulations=12)
+    key = jax.random.split(jax.random.key(0), 8) if keys_of_lanes else jax.random.key(0)
+    run = lambda: jax.jit(make_search(game, net, config, explore=True))({}, key, states, jnp.zeros(8, jnp.int32))
+    whole, shapes = run(), []
+    apply = lambda weights, planes: shapes.append(len(planes)) or net.apply(weights, planes)
+    monkeypatch.setattr(search_lib, "TPU_ROWS", 3)
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, tpu, default: tpu(*given))
+    parts = jax.jit(make_search(game, dataclasses.replace(net, apply=apply), config, explore=True))(
+        {}, key, states, jnp.zeros(8, jnp.int32)
+    )
+    assert set(shapes) == {8, 3, 2}  # the roots; the parts and the rest
+    for one, other in zip(jax.tree.leaves(whole), jax.tree.leaves(parts), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-6)
+
+
 def test_slots_are_the_default_where_few_of_many_actions_are_legal():
     game = envs.make("evopawness")
     assert search_lib.tree_slots(game) == game.max_legal + 1
