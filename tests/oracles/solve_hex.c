@@ -1,10 +1,11 @@
-/* Which moves win in positions of Hex: cc -O2 -o solve_hex solve_hex.c && echo '4 5' | ./solve_hex 5
+/* Which moves win in positions of Hex: cc -O2 -o solve_hex solve_hex.c -lm && echo '4 5' | ./solve_hex 5
  *
  * Each line of the input lists the cells played so far, Red first; there is no swap. The answer lists the cells that win
  * for the player to move. Red joins top and bottom, Blue left and right.
  *
  * Depth-first search with must-play regions (Hayward and van Rijswijck, "Hex and combinatorics", 2006): a proof that the
  * opponent wins after some move needs only the cells of its carrier, so all moves outside that carrier lose as well. */
+#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,41 +63,44 @@ static int joined(u64 stones, u64 other, int red, u64 *carrier) {
   return 0;
 }
 
-static u64 around(u64 from, u64 empty) {
-  u64 next = 0;
-  int i;
-  EACH(i, from) {
-    next |= touching[i];
-    for (int k = 0; k < bridges[i]; k++)
-      if (two_free(bridge_over[i][k], empty)) next |= BIT(bridge_to[i][k]);
-  }
-  return next;
-}
-
-/* Stones that a player still needs from edge to edge if bridges cost nothing, times 64, less the number of cells where
- * the shortest ways end. It only orders moves. */
-static int needed(u64 own, u64 other, int red) {
-  u64 empty = all & ~own & ~other, left = own | empty, now = edge[red][0], goal = edge[red][1];
+/* The board as an electric circuit: a player's own stones conduct well, empty cells poorly, those of the opponent not at
+ * all, and bridges at half strength. Adds the current from edge to edge through each cell; it only orders moves. */
+static void add_currents(u64 own, u64 other, int red, double *flow) {
+  static double matrix[MOST][MOST + 1], voltage[MOST], of[MOST][MOST], ends[MOST][2];
+  u64 on = all & ~other, empty = on & ~own;
+  memset(matrix, 0, sizeof matrix), memset(of, 0, sizeof of), memset(ends, 0, sizeof ends);
   for (int i = 0; i < cells; i++) {
-    if (two_free(touching[i] & edge[red][0], empty)) now |= BIT(i);
-    if (two_free(touching[i] & edge[red][1], empty)) goal |= BIT(i);
-  }
-  now &= left;
-  for (int k = 0; now; k++) {
-    u64 level = 0, grow = now & own;
-    while (grow) {
-      level |= grow;
-      u64 next = around(grow, empty) & left & ~level;
-      now |= next;
-      grow = next & own;
+    double resistance = own & BIT(i) ? 0.05 : 1;
+    int j;
+    matrix[i][i] = 1e-9;
+    if (!(on & BIT(i))) continue;
+    EACH(j, on & ~BIT(i)) {
+      u64 over = touching[i] & touching[j];
+      double share = touching[i] & BIT(j) ? 1 : two_free(over, empty) ? 0.5 : 0;
+      of[i][j] = share / (resistance + (own & BIT(j) ? 0.05 : 1));
+      matrix[i][i] += of[i][j], matrix[i][j] = -of[i][j];
     }
-    now &= ~level;
-    if (level & goal) return 64 * k - __builtin_popcountll(level & goal);
-    left &= ~(level | now);
-    if (now & goal) return 64 * (k + 1) - __builtin_popcountll(now & goal);
-    now = around(now, empty) & left;
+    for (int e = 0; e < 2; e++) {
+      ends[i][e] = (edge[red][e] & BIT(i) ? 1 : two_free(touching[i] & edge[red][e], empty) ? 0.5 : 0) / resistance;
+      matrix[i][i] += ends[i][e];
+    }
+    matrix[i][cells] = ends[i][0]; /* the first edge has voltage 1, the second 0 */
   }
-  return 64 * MOST;
+  for (int i = 0; i < cells; i++)
+    for (int j = i + 1; j < cells; j++) {
+      double factor = matrix[j][i] / matrix[i][i];
+      if (factor != 0)
+        for (int k = i; k <= cells; k++) matrix[j][k] -= factor * matrix[i][k];
+    }
+  for (int i = cells - 1; i >= 0; i--) {
+    voltage[i] = matrix[i][cells];
+    for (int k = i + 1; k < cells; k++) voltage[i] -= matrix[i][k] * voltage[k];
+    voltage[i] /= matrix[i][i];
+  }
+  for (int i = 0; i < cells; i++) {
+    for (int j = 0; j < cells; j++) flow[i] += of[i][j] * fabs(voltage[i] - voltage[j]);
+    flow[i] += ends[i][0] * (1 - voltage[i]) + ends[i][1] * voltage[i];
+  }
 }
 
 /* Whether the mover wins; *carrier gets the empty cells that the winner's proof needs. */
@@ -107,17 +111,18 @@ static int wins(u64 mover, u64 other, int red, u64 *carrier) {
     return *carrier = entry->carrier, entry->wins;
   if (joined(other, mover, !red, carrier)) return 0;
   u64 must = all & ~mover & ~other, proof = 0, used = 0;
-  int cost[MOST], won = 0, i;
+  double flow[MOST] = {0};
+  int won = 0, i;
   EACH(i, must)
     if (joined(mover | BIT(i), other, red, &used)) return *carrier = used | BIT(i), 1;
   u64 threats = must;
   EACH(i, threats)
     if (joined(other | BIT(i), mover, !red, &used)) must &= used | BIT(i), proof |= used | BIT(i);
-  EACH(i, must) cost[i] = needed(mover | BIT(i), other, red) - needed(other, mover | BIT(i), !red);
+  add_currents(mover, other, red, flow), add_currents(other, mover, !red, flow);
   while (must && !won) {
     int best = __builtin_ctzll(must);
     EACH(i, must)
-      if (cost[i] < cost[best]) best = i;
+      if (flow[i] > flow[best]) best = i;
     won = !wins(other, mover | BIT(best), !red, &used);
     if (won) proof = BIT(best) | used;
     else proof |= used, must &= used;

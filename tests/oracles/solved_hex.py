@@ -24,7 +24,7 @@ POSITIONS = 300  # tried of each size
 def solver(folder: Path) -> Path:
     """The compiled program."""
     program = folder / "solve_hex"
-    subprocess.run(["cc", "-O2", "-o", program, HERE / "solve_hex.c"], check=True)
+    subprocess.run(["cc", "-O2", "-o", program, HERE / "solve_hex.c", "-lm"], check=True)
     return program
 
 
