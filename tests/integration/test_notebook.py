@@ -57,10 +57,10 @@ def pictures(cells):
 
 def test_train_notebook(execute, tmp_path):
     settings = {"ENV": "foq:rows=4,cols=5", "OPTIONS": TINY, "GAMES": 4, "RUN": str(tmp_path / "run")}
-    cells, printed = execute(
-        "train_tpu.ipynb", **settings, BUDGET="--iterations=2", MORE="--iterations=3", SAFE=str(tmp_path / "safe")
-    )
-    assert printed.count("won/drawn/lost") == 2  # two matches, no column cut off
+    budgets = {"BUDGET": "--iterations=2", "MORE": "--iterations=3", "FIRST": f"--env=tictactoe --iterations=1 {TINY}"}
+    cells, printed = execute("train_tpu.ipynb", **settings, **budgets, SAFE=str(tmp_path / "safe"))
+    assert printed.count("won/drawn/lost") == 3  # matches, no column cut off
+    assert any((tmp_path / "safe" / "compiled").iterdir())
     assert pictures(cells) == 1
     assert "your move>" in printed
     assert "CpuDevice" in printed
