@@ -6,7 +6,8 @@ Needs `pip install 'jax[tpu]'`. Options are those of train.py, over the preset f
 observe of 4096 positions. `play` and `learn` are the two phases of an iteration on one chip. Each program gives a row,
 and each of its loops another one, indented by depth: `cycles` are those of one round, with inner loops multiplied by
 their `rounds`, and `products` is the share of convolutions and matrix products among them. `most expensive other` names
-the operation outside these products that takes the most cycles of the round. A loop whose number of
+the operation outside these products that takes the most cycles of the round. The compiler gives no cycles for gathers:
+`gathered` is the number of slices that they read, most of them single numbers or rows. A loop whose number of
 rounds the compiler cannot know has no `rounds` and counts once. The innermost loop with products in `play` is one
 simulation, the loop around it one ply; the loop in `learn` is one update.
 
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import os
 import re
 import sys
@@ -48,15 +50,22 @@ PRODUCT = re.compile(r" (convolution|dot)\(")
 
 
 class Cost(NamedTuple):
-    """Estimated cycles, those of convolutions and matrix products, and the most expensive other operation."""
+    """Estimated cycles, those of convolutions and matrix products, the most expensive other operation, and the slices
+    read by gathers, which have no estimate."""
 
     cycles: int = 0
     products: int = 0
     other: tuple[int, str] = 0, ""
+    gathered: int = 0
 
     def plus(self, more: Cost, times: int = 1) -> Cost:
         other = times * more.other[0], more.other[1]
-        return Cost(self.cycles + times * more.cycles, self.products + times * more.products, max(self.other, other))
+        return Cost(
+            self.cycles + times * more.cycles,
+            self.products + times * more.products,
+            max(self.other, other),
+            self.gathered + times * more.gathered,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +114,15 @@ class Program:
                 product = PRODUCT.search(line) or (" fusion(" in line and self.multiplies(_called(line, "calls")))
                 each = int(cycles[1])
                 total = total.plus(Cost(each, each) if product else Cost(each, 0, (each, _label(line))))
+            elif " fusion(" in line:
+                total = total.plus(Cost(gathered=self.gathered(_called(line, "calls"))))
         return total, loops
+
+    def gathered(self, name: str) -> int:
+        """The slices that the gathers of a fused computation read."""
+        numbers = lambda text: math.prod(int(x) for x in text.split(",") if x)
+        found = (re.search(r" = \w+\[([\d,]*)\]\S* gather\(.*slice_sizes=\{([\d,]*)\}", x) for x in self.lines[name])
+        return sum(numbers(x[1]) // numbers(x[2]) for x in found if x)
 
     def rounds_of(self, condition: str) -> int | None:
         """The rounds of a loop that counts from zero to a constant; None for all others."""
@@ -157,6 +174,7 @@ def row(program: str, count: int | None, cost: Cost) -> rounds.Row:
         "rounds": count,
         "cycles": cost.cycles,
         "products": share,
+        "gathered": cost.gathered,
         "compile_s": None,
         "GiB": None,
         "most expensive other": f"{cost.other[0]} {cost.other[1]}" if cost.other[0] else None,
