@@ -23,6 +23,8 @@ MARKED = {"integration": "integration", "fuzz": "integration", "ui": "ui", "slow
 # Helpers with assertions say what differed.
 pytest.register_assert_rewrite("envs.check", "gtp_dialogue", "programs", "recipes", "solved_boards", "solved_tictactoe")
 
+pytest_plugins = ["shared_fixtures"]
+
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
 
 

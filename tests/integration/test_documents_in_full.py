@@ -2,28 +2,15 @@
 
 import re
 import shlex
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
 
 import envs
-from envs import draw, saved
+from envs import saved
 
 ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def call(tmp_path, monkeypatch):
-    """call(*arguments): the program with these arguments, in the folder of the test."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["draw", *arguments])
-        draw.main()
-
-    return run
 
 
 def drawn_in(path):
@@ -35,7 +22,7 @@ def drawn_in(path):
 
 
 @pytest.mark.parametrize("path", ["docs/playing.md", "docs/pictures/games.sh"])
-def test_pictures_of_the_documents_can_be_drawn(path, call, tmp_path):
+def test_pictures_of_the_documents_can_be_drawn(path, draws, tmp_path):
     game = envs.make("tictactoe")
     (tmp_path / "game.json").write_text(saved.to_file(game, *saved.replay(game, game.init(), ["b2"])))
     lines = list(drawn_in(path))
@@ -43,7 +30,7 @@ def test_pictures_of_the_documents_can_be_drawn(path, call, tmp_path):
     for number, words in enumerate(lines):
         name = next(word for word in words if word.startswith("--out="))
         words = [f"--out={number}.svg" if word == name else word for word in words]  # its pixels are tested above
-        call(*words)
+        draws(*words)
         ElementTree.parse(tmp_path / f"{number}.svg")
         if path.endswith(".sh"):
             assert (ROOT / name.removeprefix("--out=")).exists()

@@ -6,30 +6,9 @@ import shutil
 import subprocess
 
 import pytest
-from gtp_dialogue import SPEC, ask, stones
-
-import envs
-from agents.serve.gtp.engine import Engine
-from agents.serve.options import PlayOptions
+from gtp_dialogue import ask, stones
 
 GNUGO = shutil.which("gnugo", path=f"{os.environ.get('PATH', '')}:/usr/games")
-
-
-@pytest.fixture(scope="module")
-def thinking():
-    """An engine whose search is compiled."""
-    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
-    assert ask(engine, "genmove b")
-    return engine
-
-
-@pytest.fixture
-def engine(thinking):
-    """The same with an empty board and no clock."""
-    thinking.clear()
-    thinking.clock = None
-    assert (thinking.size, thinking.komi) == (5, 24.5)
-    return thinking
 
 
 class Gnugo:

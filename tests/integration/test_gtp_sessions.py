@@ -21,23 +21,6 @@ from agents.serve.options import PlayOptions
 from agents.storage import weights as models
 
 
-@pytest.fixture(scope="module")
-def thinking():
-    """An engine whose search is compiled."""
-    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
-    assert ask(engine, "genmove b")
-    return engine
-
-
-@pytest.fixture
-def engine(thinking):
-    """The same with an empty board and no clock."""
-    thinking.clear()
-    thinking.clock = None
-    assert (thinking.size, thinking.komi) == (5, 24.5)
-    return thinking
-
-
 def test_a_network_looks_at_some_moves_alone():
     """Black has all the board: of all his moves only the one that is asked about is looked at, won as it may be."""
     engine = Engine(PlayOptions(env=SPEC, ui="gtp", num_simulations=32, seconds=60), envs.make(SPEC))

@@ -1,30 +1,15 @@
 """Games in the terminal: every game, every command of the document, several trees at once."""
 
-import io
 import re
-import sys
 from pathlib import Path
 
 import pytest
 
 import envs
-import play
 from envs import draw
 
 ROOT = Path(__file__).parents[2]
 PROMPT = "your move>"
-
-
-@pytest.fixture
-def sit(monkeypatch, capsys):
-    """sit(options, lines): all that is printed, the lines being typed through a pipe."""
-
-    def run(options, *lines):
-        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        play.main(["--ui=text", *options.split()])
-        return capsys.readouterr().out
-
-    return run
 
 
 def test_several_trees_add_up(sit):

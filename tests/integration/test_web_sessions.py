@@ -16,36 +16,14 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from web_client import ask, begin, rested, served
+from web_client import OPTIONS, PEOPLE, ask, begin, rested, served
 
 import envs
 from agents.players.spec import PlayerSpec, parse_player
-from agents.serve.options import PlayOptions
 from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
 from agents.serve.web.batched_search import Job, Thinker
-
-OPTIONS = PlayOptions(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
-PEOPLE = ["person", "person"]
-
-
-@pytest.fixture(scope="module")
-def thinker():
-    thinker = Thinker()
-    yield thinker
-    thinker.close()
-
-
-@pytest.fixture(scope="module")
-def context(thinker):
-    return web.make_context(OPTIONS, thinker)
-
-
-@pytest.fixture(scope="module")
-def client(context):
-    with served(context) as client:
-        yield client
 
 
 @pytest.mark.parametrize("name", envs.list())

@@ -8,7 +8,11 @@ import time
 import httpx
 import uvicorn
 
+from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
+
+OPTIONS = PlayOptions(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
+PEOPLE = ["person", "person"]
 
 
 @contextlib.contextmanager

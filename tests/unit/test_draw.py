@@ -14,18 +14,6 @@ import envs
 from envs import draw, saved
 
 
-@pytest.fixture
-def call(tmp_path, monkeypatch):
-    """call(*arguments): the program with these arguments, in the folder of the test."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["draw", *arguments])
-        draw.main()
-
-    return run
-
-
 def pixels(data):
     return np.asarray(Image.open(io.BytesIO(data)).convert("RGB")).astype(int)
 
@@ -82,29 +70,29 @@ def test_letters_are_drawn_with_fonts_that_come_along():
                 < 128).any()  # fmt: skip
 
 
-def test_an_animation_has_a_frame_for_every_position(call, tmp_path):
-    call("tictactoe", "--moves=b2 a1 c3", "--seconds=0.5", "--out=game.gif")
+def test_an_animation_has_a_frame_for_every_position(draws, tmp_path):
+    draws("tictactoe", "--moves=b2 a1 c3", "--seconds=0.5", "--out=game.gif")
     with Image.open(tmp_path / "game.gif") as film:
         frames = [(frame.info["duration"], np.asarray(frame.convert("RGB"))) for frame in ImageSequence.Iterator(film)]
     assert [time for time, _ in frames] == [500, 500, 500, 1500]
     assert all((a != b).any() for (_, a), (_, b) in itertools.pairwise(frames))
 
 
-def test_a_saved_game_and_a_position_are_drawn(call, tmp_path):
+def test_a_saved_game_and_a_position_are_drawn(draws, tmp_path):
     game = envs.make("tictactoe")
     states, actions = saved.replay(game, game.init(), ["b2", "a3"])
     state = states[-1]
     (tmp_path / "game.json").write_text(saved.to_file(game, states, actions))
     (tmp_path / "position.json").write_text(json.dumps(game.to_record(state)))
     for name in ("game", "position"):
-        call("tictactoe", f"--record={name}.json", f"--out={name}.svg")
+        draws("tictactoe", f"--record={name}.json", f"--out={name}.svg")
         text = (tmp_path / f"{name}.svg").read_text()
         assert text == (draw.mark(game.svg(state), ["a3"]) if name == "game" else game.svg(state))
 
 
-def test_the_same_seed_draws_the_same_game(call, tmp_path):
+def test_the_same_seed_draws_the_same_game(draws, tmp_path):
     for name, seed in (("a", 7), ("b", 7), ("c", 8)):
-        call("go:size=5", "--random_plies=9", f"--seed={seed}", f"--out={name}.svg")
+        draws("go:size=5", "--random_plies=9", f"--seed={seed}", f"--out={name}.svg")
     a, b, c = ((tmp_path / f"{name}.svg").read_text() for name in "abc")
     assert a == b != c
 

@@ -16,23 +16,6 @@ from agents.serve.options import PlayOptions
 NEXT_MOVE = "known for the next move alone: expected the colour to move and a depth of 1"
 
 
-@pytest.fixture(scope="module")
-def thinking():
-    """An engine whose search is compiled."""
-    engine = Engine(PlayOptions(env=SPEC, ui="gtp", opponent="uct:16", resign_threshold=-1), envs.make(SPEC))
-    assert ask(engine, "genmove b")
-    return engine
-
-
-@pytest.fixture
-def engine(thinking):
-    """The same with an empty board and no clock."""
-    thinking.clear()
-    thinking.clock = None
-    assert (thinking.size, thinking.komi) == (5, 24.5)
-    return thinking
-
-
 def test_the_form_of_answers(engine):
     """Sections 2.4 to 2.8: ids, comments, control characters, empty lines, two line ends after every answer."""
     assert raw(engine, "protocol_version") == "= 2\n\n"

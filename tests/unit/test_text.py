@@ -3,7 +3,6 @@
 import io
 import json
 import re
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -19,18 +18,6 @@ from envs import saved
 
 ROOT = Path(__file__).parents[2]
 PROMPT = "your move>"
-
-
-@pytest.fixture
-def sit(monkeypatch, capsys):
-    """sit(options, lines): all that is printed, the lines being typed through a pipe."""
-
-    def run(options, *lines):
-        monkeypatch.setattr(sys, "stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
-        play.main(["--ui=text", *options.split()])
-        return capsys.readouterr().out
-
-    return run
 
 
 def test_two_people_play_a_game_to_its_end(sit):

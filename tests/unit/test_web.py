@@ -16,12 +16,11 @@ import httpx
 import jax
 import numpy as np
 import pytest
-from web_client import ask, begin, rested, served
+from web_client import OPTIONS, PEOPLE, ask, begin, rested, served
 
 import envs
 import play
 from agents.players.spec import PlayerSpec, parse_player
-from agents.serve.options import PlayOptions
 from agents.serve.views import changed, look_at
 from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
@@ -31,26 +30,6 @@ from agents.serve.web.sessions import Limits, Refused, Sessions
 from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[2]
-OPTIONS = PlayOptions(env="tictactoe", opponent="uct:16", num_simulations=64, seconds=20.0, open=False)
-PEOPLE = ["person", "person"]
-
-
-@pytest.fixture(scope="module")
-def thinker():
-    thinker = Thinker()
-    yield thinker
-    thinker.close()
-
-
-@pytest.fixture(scope="module")
-def context(thinker):
-    return web.make_context(OPTIONS, thinker)
-
-
-@pytest.fixture(scope="module")
-def client(context):
-    with served(context) as client:
-        yield client
 
 
 # Games
