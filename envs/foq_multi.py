@@ -52,13 +52,18 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
     Raises:
         ValueError: sides not from 1 to 26, starting squares off the board or not distinct, too few or too many players.
     """
+    return _settle(_placed(rows, cols, starts, players), 0)
+
+
+def _placed(rows: int, cols: int, starts: Sequence[tuple[int, int]] | None, players: int) -> State:
+    """The queens on their squares, the turn not yet settled; raises the errors of `init`."""
     if starts is None:
         if not 2 <= players <= 4:
             raise ValueError(f"foq_multi: expected 2 to 4 players in the corners, got {players}")
         starts = foq.corners(rows, cols, players)
     if not 2 <= len(starts) <= foq.LARGEST:
         raise ValueError(f"foq_multi: expected 2 to {foq.LARGEST} starting squares, got {len(starts)}")
-    return _settle(State(*foq.init(rows, cols, starts), jnp.zeros(len(starts), bool)), 0)
+    return State(*foq.init(rows, cols, starts), jnp.zeros(len(starts), bool))
 
 
 def _settle(s: State, first: Array | int) -> State:
@@ -197,9 +202,11 @@ def make(rows: int = 8, cols: int = 9, players: int = 3, planes: str = "plain") 
     Raises:
         ValueError: unknown planes, too few or too many players, or a board where all players but one drop out at once.
     """
-    first = lambda: init(rows, cols, players=players)
+    with jax.ensure_compile_time_eval():
+        placed = jax.device_get(_placed(rows, cols, None, players))
+    settled = jax.jit(lambda s: (_settle(s, 0), over(_settle(s, 0))))
     # Compiled ahead, it runs here and now even while something else is traced.
-    begin, ended = jax.device_get(jax.jit(lambda: (first(), over(first()))).lower().compile()())
+    begin, ended = jax.device_get(settled.lower(placed).compile()(placed))
     if ended:
         raise ValueError(
             f"foq_multi: on a board of {rows} x {cols} the game of {players} players is over before the first move"
