@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.actions import ILLEGAL, to_absolute
-from agents.network.network import Network
+from agents.network.network import CPU_ROWS, Network
 from agents.runtime import keys
 from envs.game import Array, Game
 
@@ -34,6 +34,39 @@ def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
         return jnp.where(jax.vmap(game.mask)(states), logits, ILLEGAL), values
 
     return evaluate
+
+
+def where_unfinished(game: Game, evaluate: Evaluate) -> Evaluate:
+    """`evaluate` for states of which some may be finished. What it says of these is meaningless.
+
+    A CPU evaluates the others alone, in equal chunks of at most `CPU_ROWS`, as many as they fill. On other devices a
+    smaller batch would hardly be quicker.
+    """
+
+    def unfinished(weights, key, states, over):
+        chunks = -(-len(over) // CPU_ROWS)
+        size = -(-len(over) // chunks)
+        order, count = jnp.argsort(over, stable=True), (~over).sum()
+        logits, values = jax.eval_shape(evaluate, weights, key, states)
+
+        def chunk(carry):
+            done, found = carry
+            rows = jax.lax.dynamic_slice(order, (done,), (size,))
+            own_key = key[rows] if key.ndim else jax.random.fold_in(key, done)
+            answers = evaluate(weights, own_key, jax.tree.map(lambda x: x[rows], states))
+            return done + size, jax.tree.map(lambda x, y: x.at[rows].set(y), found, answers)
+
+        start = jnp.full(logits.shape, ILLEGAL), jnp.zeros(values.shape)
+        return jax.lax.while_loop(lambda carry: carry[0] < count, chunk, (jnp.int32(0), start))[1]
+
+    def chosen(weights, key, states):
+        over = jax.vmap(game.over)(states)
+        if len(over) <= CPU_ROWS:
+            return evaluate(weights, key, states)
+        all_of_them = lambda weights, key, states, over: evaluate(weights, key, states)
+        return jax.lax.platform_dependent(weights, key, states, over, cpu=unfinished, default=all_of_them)
+
+    return chosen
 
 
 def _as_it_stands(game: Game, net: Network, weights, key, planes):

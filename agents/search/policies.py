@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from agents.actions import ILLEGAL, at_slots, from_slots, legal_slots
 from agents.config import SearchOptions
-from agents.network.inference import Evaluate, by_player, make_evaluate
+from agents.network.inference import Evaluate, by_player, make_evaluate, where_unfinished
 from agents.network.network import TPU_ROWS, Network, in_parts
 from agents.runtime import keys
 from agents.search import halving, mctx_reference, selection
@@ -182,8 +182,9 @@ def make_tree_policy(
         raise ValueError(f"--early_urge: {game.name} calls no action urgent")
     if config.proofs and game.num_players != 2:
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
-    evaluate_root, num_slots = make_evaluate(game, net, config.root_symmetry), tree_slots(game, slots)
-    expand = make_expand(game, make_evaluate(game, net, config.leaf_symmetry), config.proofs)
+    kinds = config.root_symmetry, config.leaf_symmetry
+    evaluate_root, evaluate = (where_unfinished(game, make_evaluate(game, net, kind)) for kind in kinds)
+    num_slots, expand = tree_slots(game, slots), make_expand(game, evaluate, config.proofs)
     if order == "auto":
         order = halving.order_on(jax.default_backend())
     if packed is None:

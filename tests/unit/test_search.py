@@ -25,7 +25,7 @@ from toys import (
 import envs
 from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.network.inference import make_evaluate
+from agents.network.inference import make_evaluate, where_unfinished
 from agents.search import tree as tree_search
 from agents.search.halving import halving_table
 from agents.search.policies import make_search
@@ -305,6 +305,27 @@ def test_leaves_through_symmetries():
             assert hits
             seen |= set(hits)
     assert seen == set(range(8))
+
+
+@pytest.mark.parametrize(("going", "chunks"), [(130, 3), (89, 3), (88, 2), (0, 0)])
+def test_finished_positions_are_not_evaluated(going, chunks):
+    """130 positions are three chunks of 44; two of them hold 88."""
+    game, net, sizes = envs.make("tictactoe"), noisy_network(9), []
+    goes = np.random.default_rng(going).permutation(130) < going
+    either = boards("XXX OO. ...", "XO. .X. ...")
+    states = jax.tree.map(lambda x: x[goes.astype(int)], either)
+
+    def apply(weights, planes):
+        jax.debug.callback(lambda: sizes.append(len(planes)))
+        return net.apply(weights, planes)
+
+    counted = make_evaluate(game, dataclasses.replace(net, apply=apply))
+    found = jax.jit(where_unfinished(game, counted))({}, jax.random.key(0), states)
+    jax.effects_barrier()
+    assert sizes == [44] * chunks
+    for some, full in zip(found, make_evaluate(game, net)({}, jax.random.key(0), states), strict=True):
+        np.testing.assert_array_equal(np.asarray(some)[goes], np.asarray(full)[goes])
+        assert np.isfinite(some).all()
 
 
 def test_a_search_whose_leaves_are_averaged_knows_no_left_and_right():
