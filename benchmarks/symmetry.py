@@ -1,13 +1,15 @@
 """What knowing the board's symmetry is worth: trains networks that learn it in different ways, and measures them.
 
-python benchmarks/symmetry.py FOLDER [--games connect_four ...] [--arms ...] [--seeds 0 1 2] [--minutes=10] [--json]
+python benchmarks/symmetry.py FOLDER [--games connect_four ...] [--arms ...] [--budgets moves time] [--seeds 0 1 2]
+                              [--minutes=10] [--json]
 
 Arms, in the order of `ARMS`: no use of the symmetry; a random symmetry for each learned row (the default); the
-equivariant network; the canonical orientation; two of these with half the updates, so that a row is drawn 1.5 times
+equivariant network with as many channels, so with the same arithmetic and fewer free weights, and a wide one with as
+many free weights; the canonical orientation; two of these with half the updates, so that a row is drawn 1.5 times
 instead of 3 times; leaves averaged over all symmetries, with and without augmentation.
 For an equivariant network augmentation changes nothing (tests/unit/test_equivariant.py), so there is no arm with both.
 
-Every arm is trained twice. `moves`: all play the same number of moves, which the default network plays
+Every arm is trained once for each budget. `moves`: all play the same number of moves, which the default network plays
 in --minutes of processor time. `time`: as many moves as the arm itself plays in that time. Processor time is measured
 once per arm, without compiling, so neighbours on the machine do not change what an arm is given.
 
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import os
 import resource
@@ -36,6 +39,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
 from agents.arena import solved_positions, tables
+from agents.config import Config
 from agents.players.players import make_player
 from agents.runtime import cli
 from agents.storage.weights import load_network
@@ -46,6 +50,7 @@ ARMS: dict[str, list[str]] = {
     "nothing": ["--no_augment"],
     "augmented": [],
     "equivariant": ["--network=equivariant", "--no_augment"],
+    "equivariant, wide": ["--network=equivariant", "--no_augment", "--channels={wide}"],
     "canonical": ["--canonical", "--no_augment"],
     "augmented, half the draws": ["--replay_ratio=1.5"],
     "equivariant, half the draws": ["--network=equivariant", "--no_augment", "--replay_ratio=1.5"],
@@ -95,12 +100,18 @@ def python(*words: Any) -> str:
     return done.stdout
 
 
+def wide(game: str) -> int:
+    """Channels of an equivariant network with about as many free weights as the default network."""
+    symmetries = len(envs.make(game).symmetries)
+    return symmetries * round(Config.channels / symmetries**0.5)
+
+
 def train(game: str, arm: str, seed: int, iterations: int, out: Path) -> list[dict[str, Any]]:
     """Trains a network in a new folder and returns the figures of all iterations."""
     shutil.rmtree(out, ignore_errors=True)
     fixed = ["--devices=1", f"--num_envs={LANES}", "--rating_games=0", "--no_preflight", "--checkpoint_minutes=0.2"]
     chosen = [f"--env={game}", f"--seed={seed}", f"--iterations={iterations}", f"--out={out}"]
-    python("train.py", *fixed, *chosen, *ARMS[arm])
+    python("train.py", *fixed, *chosen, *(word.format(wide=wide(game)) for word in ARMS[arm]))
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
@@ -171,14 +182,12 @@ def tasks(given: argparse.Namespace) -> Iterator[Task]:
     order = sorted(given.arms, key=lambda arm: arm != REFERENCE)
     for game in given.games:
         usual = max(1, round(60 * given.minutes / seconds_of(given.folder, game, REFERENCE)))
-        for budget in ("moves", "time"):
-            for seed in given.seeds:
-                for arm in order:
-                    own = max(1, round(60 * given.minutes / seconds_of(given.folder, game, arm)))
-                    if budget == "moves":
-                        yield Task(given.folder, game, arm, seed, budget, usual)
-                    elif abs(own / usual - 1) > 0.05:
-                        yield Task(given.folder, game, arm, seed, budget, own)
+        for seed, budget, arm in itertools.product(given.seeds, given.budgets, order):
+            own = max(1, round(60 * given.minutes / seconds_of(given.folder, game, arm)))
+            if budget == "moves" or abs(own / usual - 1) <= 0.05:
+                yield Task(given.folder, game, arm, seed, "moves", usual)
+            else:
+                yield Task(given.folder, game, arm, seed, "time", own)
 
 
 def row(found: dict[str, Any]) -> rounds.Row:
@@ -196,7 +205,7 @@ def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
         yield from (row(json.loads(path.read_text())) for path in sorted(given.folder.glob("*-*.json")))
         return
     given.folder.mkdir(parents=True, exist_ok=True)
-    for task in tasks(given):
+    for task in dict.fromkeys(tasks(given)):
         if not task.result.exists():
             text = json.dumps(measure(task), indent=1)
             task.result.with_suffix(".new").write_text(text)
@@ -229,6 +238,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="of runs and results")
     parser.add_argument("--games", nargs="+", default=["connect_four"])
     parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS))
+    parser.add_argument("--budgets", nargs="+", choices=("moves", "time"), default=["moves", "time"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--list", action="store_true", help="show what there is, run nothing")
