@@ -372,8 +372,10 @@ def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> T
         edge = select(edges_of(tree, path.lanes[jnp.minimum(number, paths - 1)], node))
         return tree._replace(selected_edge=put(tree.selected_edge, (number // width, node), edge))
 
-    tree = rounds(path.length - 1, 4 * paths, count, _count_at_roots(tree, path, values))
-    return rounds(path.length - 1, paths, choose, tree)
+    # A path is updated from its end, so a node selects after its edges have changed. One loop does both, because on a
+    # GPU every round of such a loop waits for the host.
+    both = lambda tree, number, node: choose(count(tree, number, node), number, node)
+    return rounds(path.length - 1, both, _count_at_roots(tree, path, values))
 
 
 def _count_at_roots(tree: Tree, path: Path, values: Array) -> Tree:
@@ -391,24 +393,23 @@ PathUpdate = Callable[[Tree, Array, Array], Tree]
 skipped."""
 
 
-def _packed(path: Path, per_path: Array, width: int, body: PathUpdate, tree: Tree) -> Tree:
-    """Runs `body` over the last `per_path` nodes of every path. All these nodes form one queue, and each round takes
-    `width` of them, so short paths do not wait for long paths."""
+def _packed(path: Path, per_path: Array, body: PathUpdate, tree: Tree) -> Tree:
+    """Runs `body` over the last `per_path` nodes of every path, the last one first. All these nodes form one queue, and
+    each round takes as many of them as there are paths, so short paths do not wait for long paths."""
     paths, upto = len(path.lanes), jnp.cumsum(per_path)
 
     def turn(carry):
         k, tree = carry
-        place = k * width + jnp.arange(width)
+        place = k * paths + jnp.arange(paths)
         number = jnp.searchsorted(upto, place, side="right", method="scan_unrolled").astype(jnp.int32)
         inside = jnp.minimum(number, paths - 1)
         return k + 1, body(tree, number, _from_the_end(path, inside, place - (upto - per_path)[inside]))
 
-    return jax.lax.while_loop(lambda carry: carry[0] * width < upto[-1], turn, (jnp.int32(0), tree))[1]
+    return jax.lax.while_loop(lambda carry: carry[0] * paths < upto[-1], turn, (jnp.int32(0), tree))[1]
 
 
-def _in_step(path: Path, per_path: Array, width: int, body: PathUpdate, tree: Tree) -> Tree:
-    """The same as `_packed`, but each round takes one node per path, so the paths stay in order; ignores `width`."""
-    del width
+def _in_step(path: Path, per_path: Array, body: PathUpdate, tree: Tree) -> Tree:
+    """The same as `_packed`, but each round takes one node per path, so the paths stay in order."""
     numbers = jnp.arange(len(path.lanes))
 
     def turn(carry):
