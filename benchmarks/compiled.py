@@ -1,34 +1,44 @@
-"""What a TPU's compiler says of the programs of a run, without a TPU: seconds to compile, memory, estimated cycles.
+"""What the compilers of a TPU and a GPU say of the programs of a run, on a machine without either.
 
-python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e:2x2] [--parts=rules,play,learn] [--json]
+python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e] [--parts=rules,play,learn] [--json]
 
-Needs `pip install 'jax[tpu]'`. Options are those of train.py, over the preset for a TPU. `rules` are step, mask and
-observe of 4096 positions. `play` and `learn` are the two phases of an iteration on one chip. Each program gives a row,
-and each of its loops another one, indented by depth: `cycles` are those of one round, with inner loops multiplied by
-their `rounds`, and `products` is the share of convolutions and matrix products among them. `most expensive other` names
-the operation outside these products that takes the most cycles of the round. The compiler gives no cycles for gathers:
-`gathered` is the number of slices that they read, most of them single numbers or rows. A loop whose number of
-rounds the compiler cannot know has no `rounds` and counts once. The innermost loop with products in `play` is one
-simulation, the loop around it one ply; the loop in `learn` is one update.
+`--chip=v5e` needs `pip install 'jax[tpu]'`. `--chip=h100` and `--chip=t4` need `pip install jax-cuda12-plugin
+jax-cuda12-pjrt nvidia-cuda-nvcc-cu12`. A shape gives several chips, `v5e:2x4` or `h100:8`, that share the games.
+Options are those of train.py, over the preset for the platform. `rules` are step, mask and observe of 4096 positions.
+`play` and `learn` are the two phases of an iteration. Each program gives a row with the seconds to compile and the GiB
+of memory, and each of its loops another one, indented by depth, for one round. A loop whose number of rounds the
+compiler cannot know has no `rounds` and counts once.
 
-These are the compiler's estimates, not measurements. Divide cycles by the clock of the chip for a bound on the time:
-0.94 GHz for a v5e.
+For a TPU, `cycles` are those of one round, with inner loops multiplied by their `rounds`, and `products` is the share
+of convolutions and matrix products among them. `most expensive other` names the operation outside these products that
+takes the most cycles of the round. The compiler gives no cycles for gathers: `gathered` is the number of slices that
+they read, most of them single numbers or rows. `scatters`, which write one by one, and `unknown`, the loops of unknown
+length, are counted in the text. The innermost loop with products in `play` is one simulation, the loop
+around it one ply; the loop in `learn` is one update. These are the compiler's estimates, not measurements. Divide
+cycles by the clock of the chip for a bound on the time: 0.94 GHz for a v5e.
+
+For a GPU, `kernels` are launched by one round: those of the network, those of the loop `descend` that follows the paths
+of a search, and all others. A call of a library counts as one. `unknown` are the loops of unknown length in it: after
+each of their rounds the host waits for the answer whether to go on. `branches` are conditionals, which wait likewise.
+In `play`, the loop `search` is one step of a search, and the loop `play` one ply; steps that occur once are part of the
+ply. In `learn`, the loop `learn` is one update. Times cannot be told: the compiler does not try its kernels.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-import math
+import functools
 import os
-import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 os.environ |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}
+# Without a GPU there is nothing to try kernels on.
+os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_gpu_autotune_level=0"
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import jax
@@ -39,165 +49,135 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import envs
 from agents.config import preset
-from agents.network.network import make_network
+from agents.network.network import PolicyValue, make_network
 from agents.run.options import parse_options
 from agents.runtime import cli, mesh
 from agents.training.algorithms import algorithm_of
 from benchmarks import rounds
+from benchmarks.hlo import Cost, Kernels, Loop, Program
 
 POSITIONS = 4096  # of a rules program
-PRODUCT = re.compile(r" (convolution|dot)\(")
-
-
-class Cost(NamedTuple):
-    """Estimated cycles, those of convolutions and matrix products, the most expensive other operation, and the slices
-    read by gathers, which have no estimate."""
-
-    cycles: int = 0
-    products: int = 0
-    other: tuple[int, str] = 0, ""
-    gathered: int = 0
-
-    def plus(self, more: Cost, times: int = 1) -> Cost:
-        other = times * more.other[0], more.other[1]
-        return Cost(
-            self.cycles + times * more.cycles,
-            self.products + times * more.products,
-            max(self.other, other),
-            self.gathered + times * more.gathered,
-        )
 
 
 @dataclasses.dataclass(frozen=True)
-class Loop:
-    """A loop of a program: its depth, its rounds if the compiler knows them, and the cost of one round."""
+class Gpu:
+    """A GPU as its compiler wants it described, by the maker's data sheet."""
 
-    depth: int
-    rounds: int | None
-    cost: Cost
+    name: str
+    capability: tuple[int, int]
+    processors: int
+    lanes: int  # float32 units of a processor
+    threads: int  # of a processor
+    shared: int  # bytes, of a processor
+    cache: int  # bytes, level 2
+    clock: float  # GHz
+    bandwidth: int  # bytes a second
+    memory: int  # bytes
 
-
-class Program:
-    """The text of an optimised TPU program, by computation."""
-
-    def __init__(self, text: str):
-        self.lines: dict[str, list[str]] = {}
-        self.entry, name = "", ""
-        for line in text.splitlines():
-            head = re.match(r"(ENTRY )?%?([\w.-]+) \(.*\{$", line)
-            if head:
-                name = head[2]
-                self.lines[name] = []
-                self.entry = name if head[1] else self.entry
-            elif name:
-                self.lines[name].append(line)
-
-    def cost(self, name: str, depth: int = 0) -> tuple[Cost, list[Loop]]:
-        """The cost of one run of a computation, and its loops in order, outer ones first."""
-        total, loops = Cost(), []
-        for line in self.lines[name]:
-            if " while(" in line:
-                inner, below = self.cost(_called(line, "body"), depth + 1)
-                count = self.rounds_of(_called(line, "condition"))
-                loops += [Loop(depth, count, inner), *below]
-                total = total.plus(inner, 1 if count is None else count)
-            elif " conditional(" in line:  # the costliest branch
-                branches = re.search(r"branch_computations=\{(.*?)\}", line)
-                names = (
-                    branches[1].split(", ")
-                    if branches
-                    else [_called(line, f"{x}_computation") for x in ("true", "false")]
-                )
-                inner, below = max((self.cost(x.strip("%"), depth) for x in names), key=lambda found: found[0].cycles)
-                total, loops = total.plus(inner), loops + below
-            elif cycles := re.search(r'"estimated_cycles":"(\d+)"', line):
-                product = PRODUCT.search(line) or (" fusion(" in line and self.multiplies(_called(line, "calls")))
-                each = int(cycles[1])
-                total = total.plus(Cost(each, each) if product else Cost(each, 0, (each, _label(line))))
-            elif " fusion(" in line:
-                total = total.plus(Cost(gathered=self.gathered(_called(line, "calls"))))
-        return total, loops
-
-    def gathered(self, name: str) -> int:
-        """The slices that the gathers of a fused computation read."""
-        numbers = lambda text: math.prod(int(x) for x in text.split(",") if x)
-        found = (re.search(r" = \w+\[([\d,]*)\]\S* gather\(.*slice_sizes=\{([\d,]*)\}", x) for x in self.lines[name])
-        return sum(numbers(x[1]) // numbers(x[2]) for x in found if x)
-
-    def rounds_of(self, condition: str) -> int | None:
-        """The rounds of a loop that counts from zero to a constant; None for all others."""
-        text = "\n".join(self.lines[condition])
-        limits = re.findall(r" s32\[\]\S* constant\((\d+)\)", text)
-        counts = re.search(r"ROOT [^\n]* compare\([^\n]*direction=LT", text)
-        return int(limits[0]) if counts and len(limits) == 1 else None
-
-    def multiplies(self, name: str) -> bool:
-        """Whether a fused computation holds a convolution or a matrix product."""
-        return any(
-            PRODUCT.search(line) or (" fusion(" in line and self.multiplies(_called(line, "calls")))
-            for line in self.lines[name]
-        )
+    def description(self) -> str:
+        """The description in the text format of XLA's `GpuTargetConfigProto`."""
+        major, minor = self.capability
+        return f"""
+            platform_name: "CUDA"  device_description_str: "{self.name}"
+            dnn_version_info {{ major: 9 minor: 10 }}  runtime_version {{ major: 12 minor: 8 }}
+            gpu_device_info {{
+              cuda_compute_capability {{ major: {major} minor: {minor} }}
+              core_count: {self.processors}  fpus_per_core: {self.lanes}  clock_rate_ghz: {self.clock}
+              threads_per_block_limit: 1024  threads_per_warp: 32  threads_per_core_limit: {self.threads}
+              shared_memory_per_block: 49152  shared_memory_per_core: {self.shared}
+              shared_memory_per_block_optin: {self.shared - (1024 if major > 7 else 0)}
+              block_dim_limit_x: 2147483647  block_dim_limit_y: 65535  block_dim_limit_z: 65535
+              registers_per_core_limit: 65536  registers_per_block_limit: 65536
+              memory_bandwidth: {self.bandwidth}  l2_cache_size: {self.cache}  device_memory_size: {self.memory}
+            }}"""
 
 
-def _called(line: str, role: str) -> str:
-    found = re.search(rf"{role}=%?([\w.-]+)", line)
-    assert found is not None, line
-    return found[1]
+GPUS = {
+    "h100": Gpu("NVIDIA H100", (9, 0), 132, 128, 2048, 233472, 50 << 20, 1.98, 3_350_000_000_000, 80_000_000_000),
+    "t4": Gpu("Tesla T4", (7, 5), 40, 64, 1024, 65536, 4 << 20, 1.59, 320_000_000_000, 16_000_000_000),
+}
 
 
-def _label(line: str) -> str:
-    """Result and origin of an operation: its type and the last two parts of its name in JAX."""
-    result, name = re.search(r" = \(?(\w+\[[\d,]*\])", line), re.search(r'op_name="([^"]*)"', line)
-    return f"{result[1] if result else ''} {'/'.join(name[1].split('/')[-2:]) if name else ''}"
+def chips(wanted: str) -> list[Any]:
+    """The devices of `--chip`, which only compile."""
+    name, _, shape = wanted.partition(":")
+    if name in GPUS:
+        described = {"topology": f"1x1x{shape or 1}", "target_config": GPUS[name].description()}
+        return topologies.get_topology_desc(name, platform="cuda", **described).devices
+    there = topologies.get_topology_desc(platform="tpu", topology_name=wanted if shape else f"{name}:2x2").devices
+    return there if shape else there[:1]
 
 
-def describe(name: str, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Iterator[rounds.Row]:
+def describe(name: str, program: Any, arguments: tuple[Any, ...], platform: str) -> Iterator[rounds.Row]:
     """Compiles one program and gives its rows."""
     began = time.monotonic()
-    lowered = jax.jit(function).lower(*arguments)
-    compiled = lowered.compile()
+    compiled = program.lower(*arguments).compile()
     seconds, memory, text = time.monotonic() - began, compiled.memory_analysis(), compiled.as_text()
     assert memory is not None and text is not None
     gib = (memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.generated_code_size_in_bytes) / 2**30
-    program = Program(text)
+    effort = {"compile_s": round(seconds, 1), "GiB": round(gib, 3)}
+    read = of_tpu if platform == "tpu" else of_gpu
+    yield from read(name, Program(text), effort)
+
+
+def of_tpu(name: str, program: Program, effort: rounds.Row) -> Iterator[rounds.Row]:
     total, loops = program.cost(program.entry)
-    yield row(name, None, total) | {"compile_s": round(seconds, 1), "GiB": round(gib, 3)}
+
+    def row(program: str, count: int | None, cost: Cost, effort: rounds.Row) -> rounds.Row:
+        share = round(cost.products / cost.cycles, 3) if cost.cycles else None
+        return {
+            "program": program,
+            "rounds": count,
+            "cycles": cost.cycles,
+            "products": share,
+            "gathered": cost.gathered,
+            "scatters": cost.scatters,
+            "unknown": cost.unknown,
+            **effort,
+            "most expensive other": f"{cost.other[0]} {cost.other[1]}" if cost.other[0] else None,
+        }
+
+    yield row(name, None, total, effort)
     for loop in loops:
         if loop.cost.cycles * (loop.rounds or 1) > total.cycles / 100:  # smaller loops say nothing
-            yield row(f"{'. ' * (loop.depth + 1)}loop", loop.rounds, loop.cost)
+            yield row(of_depth(loop), loop.rounds, loop.cost, dict.fromkeys(effort))
 
 
-def row(program: str, count: int | None, cost: Cost) -> rounds.Row:
-    share = round(cost.products / cost.cycles, 3) if cost.cycles else None
-    return {
-        "program": program,
-        "rounds": count,
-        "cycles": cost.cycles,
-        "products": share,
-        "gathered": cost.gathered,
-        "compile_s": None,
-        "GiB": None,
-        "most expensive other": f"{cost.other[0]} {cost.other[1]}" if cost.other[0] else None,
-    }
+def of_gpu(name: str, program: Program, effort: rounds.Row) -> Iterator[rounds.Row]:
+    total, loops = program.kernels(program.entry, PolicyValue.__name__)
+
+    def row(program: str, count: int | None, kernels: Kernels, effort: rounds.Row) -> rounds.Row:
+        return {"program": program, "rounds": count, "kernels": sum(kernels[:3]), **kernels._asdict(), **effort}
+
+    yield row(name, None, total, effort)
+    for loop in loops:
+        yield row(of_depth(loop), loop.rounds, loop.cost, dict.fromkeys(effort))
 
 
-def programs(name: str, options: list[str], chip: str) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """The programs of one game on one chip, with the shapes of their arguments."""
+def of_depth(loop: Loop) -> str:
+    return f"{'. ' * (loop.depth + 1)}{loop.function or 'loop'}"
+
+
+def programs(name: str, options: list[str], devices: list[Any]) -> dict[str, tuple[Any, tuple[Any, ...]]]:
+    """The programs of one game, jitted, with the shapes of their arguments; the rules on the first of the devices."""
     game = envs.make(name)
-    config = parse_options([f"--{option}" for option in options], preset(game, "tpu"))
-    one = Mesh(np.array(topologies.get_topology_desc(platform="tpu", topology_name=chip).devices[:1]), (mesh.GAMES,))
-    there = NamedSharding(one, PartitionSpec())
-    on_chip = lambda tree: jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there), tree)
+    config = parse_options([f"--{option}" for option in options], preset(game, devices[0].platform))
+    one, all_ = (Mesh(np.array(some), (mesh.GAMES,)) for some in (devices[:1], devices))
+    placed = lambda x, there: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there)
+    on_chip = lambda tree: jax.tree.map(lambda x: placed(x, NamedSharding(one, PartitionSpec())), tree)
     states = on_chip(jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(POSITIONS)))
     actions = on_chip(jax.ShapeDtypeStruct((POSITIONS,), jnp.int32))
     algorithm, net = algorithm_of(config), make_network(game, config)
-    run = on_chip(jax.eval_shape(lambda: algorithm.start_run(game, net, config)))
+    run = jax.eval_shape(lambda: algorithm.start_run(game, net, config))
+    run = jax.tree.map(placed, run, mesh.shardings(all_, algorithm.run_specs(run)))
+    progress = placed(jax.ShapeDtypeStruct((), jnp.float32), NamedSharding(all_, PartitionSpec()))
+    phase = functools.partial(jax.jit, donate_argnums=0)  # as a run compiles them
     return {
-        "step": (jax.vmap(game.step), (states, actions)),
-        "mask": (jax.vmap(game.mask), (states,)),
-        "observe": (jax.vmap(game.observe), (states,)),
-        "play": (algorithm.make_play(game, net, config, one), (run,)),
-        "learn": (algorithm.make_learn(game, net, config, one), (run, on_chip(jax.ShapeDtypeStruct((), jnp.float32)))),
+        "step": (jax.jit(jax.vmap(game.step)), (states, actions)),
+        "mask": (jax.jit(jax.vmap(game.mask)), (states,)),
+        "observe": (jax.jit(jax.vmap(game.observe)), (states,)),
+        "play": (phase(algorithm.make_play(game, net, config, all_)), (run,)),
+        "learn": (phase(algorithm.make_learn(game, net, config, all_)), (run, progress)),
     }
 
 
@@ -205,14 +185,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("game")
     parser.add_argument("options", nargs="*", help="OPTION=VALUE of train.py")
-    parser.add_argument("--chip", default="v5e:2x2")
+    parser.add_argument("--chip", default="v5e")
     parser.add_argument("--parts", default="rules,play,learn")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with cli.errors():
-        found = programs(given.game, given.options, given.chip)
+        devices = chips(given.chip)
+        found = programs(given.game, given.options, devices)
         wanted = given.parts.replace("rules", "step,mask,observe").split(",")
-        rounds.show((row for name in wanted for row in describe(name, *found[name])), given.json)
+        rounds.show((row for name in wanted for row in describe(name, *found[name], devices[0].platform)), given.json)
 
 
 if __name__ == "__main__":
