@@ -3,7 +3,8 @@
 python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e] [--parts=rules,play,learn] [--json]
 
 `--chip=v5e` needs `pip install 'jax[tpu]'`. `--chip=h100` and `--chip=t4` need `pip install jax-cuda12-plugin
-jax-cuda12-pjrt nvidia-cuda-nvcc-cu12`. A shape gives several chips, `v5e:2x4` or `h100:8`, that share the games.
+jax-cuda12-pjrt nvidia-cuda-nvcc-cu12`. A shape gives several chips, `v5e:2x4` or `h100:8`, that share the games; then
+`messages` and `bytes` are the operations between them and the bytes that these return, on every chip.
 Options are those of train.py, over the preset for the platform. `rules` are step, mask and observe of 4096 positions.
 `play` and `learn` are the two phases of an iteration. Each program gives a row with the seconds to compile and the GiB
 of memory, and each of its loops another one, indented by depth, for one round. A loop whose number of rounds the
@@ -54,7 +55,7 @@ from agents.run.options import parse_options
 from agents.runtime import cli, mesh
 from agents.training.algorithms import algorithm_of
 from benchmarks import rounds
-from benchmarks.hlo import Cost, Kernels, Loop, Program
+from benchmarks.hlo import Cost, Loop, Program
 
 POSITIONS = 4096  # of a rules program
 
@@ -108,60 +109,44 @@ def chips(wanted: str) -> list[Any]:
     return there if shape else there[:1]
 
 
-def describe(name: str, program: Any, arguments: tuple[Any, ...], platform: str) -> Iterator[rounds.Row]:
+def describe(name: str, program: Any, arguments: tuple[Any, ...], devices: list[Any]) -> Iterator[rounds.Row]:
     """Compiles one program and gives its rows."""
     began = time.monotonic()
     compiled = program.lower(*arguments).compile()
     seconds, memory, text = time.monotonic() - began, compiled.memory_analysis(), compiled.as_text()
     assert memory is not None and text is not None
     gib = (memory.argument_size_in_bytes + memory.temp_size_in_bytes + memory.generated_code_size_in_bytes) / 2**30
-    effort = {"compile_s": round(seconds, 1), "GiB": round(gib, 3)}
-    read = of_tpu if platform == "tpu" else of_gpu
-    yield from read(name, Program(text), effort)
+    found, tpu = Program(text), devices[0].platform == "tpu"
+    total, loops = found.cost(found.entry) if tpu else found.kernels(found.entry, PolicyValue.__name__)
+    for loop in (Loop(-1, None, total, name, found.entry), *loops):
+        whole, cost = loop.depth < 0, loop.cost
+        if isinstance(total, Cost) and cost.cycles * (loop.rounds or 1) <= total.cycles / 100 and not whole:
+            continue  # smaller loops say nothing
+        row: rounds.Row = {"program": f"{'. ' * (loop.depth + 1)}{loop.function or 'loop'}", "rounds": loop.rounds}
+        row |= of_tpu(cost) if isinstance(cost, Cost) else {"kernels": sum(cost[:3]), **cost._asdict()}
+        if len(devices) > 1:
+            row["messages"], row["bytes"] = found.messages(loop.body)
+        row |= {"compile_s": round(seconds, 1) if whole else None, "GiB": round(gib, 3) if whole else None}
+        if isinstance(cost, Cost):
+            row["most expensive other"] = f"{cost.other[0]} {cost.other[1]}" if cost.other[0] else None
+        yield row
 
 
-def of_tpu(name: str, program: Program, effort: rounds.Row) -> Iterator[rounds.Row]:
-    total, loops = program.cost(program.entry)
-
-    def row(program: str, count: int | None, cost: Cost, effort: rounds.Row) -> rounds.Row:
-        share = round(cost.products / cost.cycles, 3) if cost.cycles else None
-        return {
-            "program": program,
-            "rounds": count,
-            "cycles": cost.cycles,
-            "products": share,
-            "gathered": cost.gathered,
-            "scatters": cost.scatters,
-            "unknown": cost.unknown,
-            **effort,
-            "most expensive other": f"{cost.other[0]} {cost.other[1]}" if cost.other[0] else None,
-        }
-
-    yield row(name, None, total, effort)
-    for loop in loops:
-        if loop.cost.cycles * (loop.rounds or 1) > total.cycles / 100:  # smaller loops say nothing
-            yield row(of_depth(loop), loop.rounds, loop.cost, dict.fromkeys(effort))
-
-
-def of_gpu(name: str, program: Program, effort: rounds.Row) -> Iterator[rounds.Row]:
-    total, loops = program.kernels(program.entry, PolicyValue.__name__)
-
-    def row(program: str, count: int | None, kernels: Kernels, effort: rounds.Row) -> rounds.Row:
-        return {"program": program, "rounds": count, "kernels": sum(kernels[:3]), **kernels._asdict(), **effort}
-
-    yield row(name, None, total, effort)
-    for loop in loops:
-        yield row(of_depth(loop), loop.rounds, loop.cost, dict.fromkeys(effort))
-
-
-def of_depth(loop: Loop) -> str:
-    return f"{'. ' * (loop.depth + 1)}{loop.function or 'loop'}"
+def of_tpu(cost: Cost) -> rounds.Row:
+    return {
+        "cycles": cost.cycles,
+        "products": round(cost.products / cost.cycles, 3) if cost.cycles else None,
+        "gathered": cost.gathered,
+        "scatters": cost.scatters,
+        "unknown": cost.unknown,
+    }
 
 
 def programs(name: str, options: list[str], devices: list[Any]) -> dict[str, tuple[Any, tuple[Any, ...]]]:
     """The programs of one game, jitted, with the shapes of their arguments; the rules on the first of the devices."""
     game = envs.make(name)
-    config = parse_options([f"--{option}" for option in options], preset(game, devices[0].platform))
+    usual = preset(game, devices[0].platform, devices=len(devices))
+    config = parse_options([f"--{option}" for option in options], usual)
     one, all_ = (Mesh(np.array(some), (mesh.GAMES,)) for some in (devices[:1], devices))
     placed = lambda x, there: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there)
     on_chip = lambda tree: jax.tree.map(lambda x: placed(x, NamedSharding(one, PartitionSpec())), tree)
@@ -193,7 +178,7 @@ def main() -> None:
         devices = chips(given.chip)
         found = programs(given.game, given.options, devices)
         wanted = given.parts.replace("rules", "step,mask,observe").split(",")
-        rounds.show((row for name in wanted for row in describe(name, *found[name], devices[0].platform)), given.json)
+        rounds.show((row for name in wanted for row in describe(name, *found[name], devices)), given.json)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 PRODUCT = re.compile(r" (convolution|dot)\(")
 OPERATION = re.compile(r"[\]})] ([a-z][\w-]*)\(")  # after the type of its result
+MESSAGE = re.compile(r"= (.*?) (all-\w+|reduce-scatter|collective-\w+)(?:-start)?\(")
+SIZES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s16": 2}  # bytes
 # Operations that launch no kernel of their own.
 FREE = frozenset(
     {"parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while", "conditional", "call", "after-all"}
@@ -59,13 +61,14 @@ class Kernels(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Loop:
-    """A loop of a program: its depth, its rounds if the compiler knows them, the cost of one round, and the function
-    that it is written in, if the text tells."""
+    """A loop of a program: its depth, its rounds if the compiler knows them, the cost of one round, the function that
+    it is written in, if the text tells, and the computation of one round."""
 
     depth: int
     rounds: int | None
     cost: Any
     function: str = ""
+    body: str = ""
 
 
 TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")  # at the head of a text, rows "number value"
@@ -99,8 +102,8 @@ class Program:
             total = total.plus(Cost(scatters=self.scatters(line)))
             if " while(" in line:
                 inner, below = self.cost(called(line, "body"), depth + 1)
-                count = self.rounds_of(called(line, "condition"))
-                loops += [Loop(depth, count, inner, self.function(line)), *below]
+                count = self.rounds_of(line)
+                loops += [Loop(depth, count, inner, self.function(line), called(line, "body")), *below]
                 total = total.plus(inner, 1 if count is None else count).plus(Cost(unknown=count is None))
             elif " conditional(" in line:  # the costliest branch
                 inner, below = max((self.cost(x, depth) for x in branches(line)), key=lambda found: found[0].cycles)
@@ -121,13 +124,12 @@ class Program:
             operation = OPERATION.search(line)
             if " while(" in line:
                 inner, below = self.kernels(called(line, "body"), network, depth + 1)
-                found = re.search(r'"known_trip_count":\{"n":"(\d+)"', line)
-                function, rounds = self.function(line), int(found[1]) if found else None
+                function, rounds = self.function(line), self.rounds_of(line)
                 if rounds is None:  # only then does the GPU compute whether to go on
                     inner = inner.plus(self.kernels(called(line, "condition"), network)[0])
                 if function == "descend":
                     inner = inner._replace(descent=sum(inner[:3]), network=0, other=0)
-                loops += [Loop(depth, rounds, inner, function), *below]
+                loops += [Loop(depth, rounds, inner, function, called(line, "body")), *below]
                 total = total.plus(inner, 1 if rounds is None else rounds).plus(Kernels(unknown=rounds is None))
             elif " conditional(" in line:  # the branch with the most kernels
                 inner, below = max(
@@ -140,6 +142,26 @@ class Program:
             elif operation and operation[1] not in FREE and not operation[1].endswith("-done"):
                 total = total.plus(Kernels(network=1) if network in line else Kernels(other=1))
         return total, loops
+
+    def messages(self, name: str) -> tuple[int, int]:
+        """Operations between devices in one run of a computation, and the bytes that they return. A loop of unknown
+        length counts once, and of a conditional the branch with the most bytes."""
+        number, size = 0, 0
+        for line in self.lines[name]:
+            inside, times = [], 1
+            if " while(" in line:
+                inside, times = [called(line, "body")], self.rounds_of(line) or 1
+            elif " conditional(" in line:
+                inside = [max(branches(line), key=lambda branch: self.messages(branch)[1])]
+            elif " fusion(" in line:
+                inside = [called(line, "calls")]
+            elif " call(" in line:
+                inside = [called(line, "to_apply")]
+            found = MESSAGE.search(line)
+            parts = [(1, message_bytes(found[1]))] if found else [self.messages(x) for x in inside]
+            number += times * sum(x for x, _ in parts)
+            size += times * sum(x for _, x in parts)
+        return number, size
 
     def function(self, line: str) -> str:
         """The function that an operation is written in, without those around it; empty if the text does not tell."""
@@ -162,9 +184,12 @@ class Program:
             return sum(map(self.scatters, self.lines[called(line, "calls")]))
         return int(" scatter(" in line)
 
-    def rounds_of(self, condition: str) -> int | None:
-        """The rounds of a loop that counts from zero to a constant; None for all others."""
-        text = "\n".join(self.lines[condition])
+    def rounds_of(self, line: str) -> int | None:
+        """The rounds of a loop: the number that its compiler noted, or that to which it counts from zero; else None."""
+        noted = re.search(r'"known_trip_count":\{"n":"(\d+)"', line)
+        if noted:
+            return int(noted[1])
+        text = "\n".join(self.lines[called(line, "condition")])
         limits = re.findall(r" s32\[\]\S* constant\((\d+)\)", text)
         counts = re.search(r"ROOT [^\n]* compare\([^\n]*direction=LT", text)
         return int(limits[0]) if counts and len(limits) == 1 else None
@@ -183,6 +208,12 @@ def branches(line: str) -> list[str]:
     if found:
         return [name.strip("%") for name in found[1].split(", ")]
     return [called(line, f"{x}_computation") for x in ("true", "false")]
+
+
+def message_bytes(result: str) -> int:
+    """Bytes of the type of a result."""
+    shapes = re.findall(r"(\w+)\[([\d,]*)\]", result)
+    return sum(SIZES[kind] * math.prod(int(x) for x in dims.split(",") if x) for kind, dims in shapes)
 
 
 def called(line: str, role: str) -> str:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-import re
 import sys
 import time
 from collections import defaultdict
@@ -34,6 +33,7 @@ from agents.network.network import make_network
 from agents.runtime import cli, mesh
 from agents.training.iteration import make_learn, make_play, run_specs, start_run, updates_per_iteration
 from benchmarks import rounds
+from benchmarks.hlo import MESSAGE, message_bytes
 
 ROUNDS = 5
 GAME, GAMES, PLIES, BATCH = "foq", 128, 4, 64  # on one device
@@ -101,20 +101,15 @@ def measure() -> Iterator[rounds.Row]:
         }  # fmt: skip
 
 
-SIZES = {"f32": 4, "s32": 4, "u32": 4, "pred": 1, "bf16": 2, "f16": 2}
-REDUCED = re.compile(r"= (.*?) (all-\w+|reduce-scatter|collective-\w+)(?:-start)?\(")
-
-
 def reduced(program: Any) -> tuple[int, int]:
     """Bytes that the collective operations of a compiled program return, (outside its loops, inside them)."""
     found, entry = {True: 0, False: 0}, False
     for line in program.as_text().splitlines():
         if line.endswith("{") and not line.startswith(" "):
             entry = line.startswith("ENTRY")
-        operation = REDUCED.search(line)
+        operation = MESSAGE.search(line)
         if operation:
-            shapes = re.findall(r"(\w+)\[([\d,]*)\]", operation[1])
-            found[entry] += sum(SIZES[kind] * math.prod(int(d) for d in dims.split(",") if d) for kind, dims in shapes)
+            found[entry] += message_bytes(operation[1])
     return found[True], found[False]
 
 

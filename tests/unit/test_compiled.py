@@ -33,7 +33,7 @@ def test_costs_by_hand():
     total, loops = program.cost(program.entry)
     assert total == Cost(cycles=5 * 140 + 7, products=500, other=(200, "f32[2,3] body/add"), gathered=30, scatters=1)
     assert loops == [
-        Loop(0, 5, Cost(cycles=140, products=100, other=(40, "f32[2,3] body/add"), gathered=6, scatters=1))
+        Loop(0, 5, Cost(cycles=140, products=100, other=(40, "f32[2,3] body/add"), gathered=6, scatters=1), "", "once")
     ]
 
 
@@ -100,6 +100,33 @@ def test_kernels_by_hand():
     total, loops = program.kernels(program.entry, "PolicyValue")
     assert total == Kernels(network=4 * 2, descent=3, other=2 + 4, unknown=1, branches=1)
     assert loops == [
-        Loop(0, None, Kernels(descent=3), "descend"),
-        Loop(0, 4, Kernels(network=2, other=1), "search"),
+        Loop(0, None, Kernels(descent=3), "descend", "level"),
+        Loop(0, 4, Kernels(network=2, other=1), "search", "once"),
     ]
+
+
+# Five updates with a sum of 12 + 4 numbers and one of 3 flags; one gather of 8 numbers afterwards.
+OF_MANY = """HloModule by_hand
+
+%many (t: (s32[])) -> (s32[]) {
+  %r = (f32[3,4]{1,0}, f32[4]{0}) all-reduce-start(%a, %b), to_apply=%add
+  %d = (f32[3,4]{1,0}, f32[4]{0}) all-reduce-done(%r)
+  %p = pred[3]{0} all-reduce(%q), to_apply=%or
+}
+
+%more (t: (s32[])) -> pred[] {
+  %limit = s32[] constant(5)
+  ROOT %lt = pred[] compare(%i, %limit), direction=LT
+}
+
+ENTRY %main (x: f32[8,4]) -> f32[] {
+  %w = (s32[]) while(%t), condition=%more, body=%many
+  %g = bf16[8]{0} all-gather(%v), dimensions={0}
+}
+"""
+
+
+def test_messages_by_hand():
+    program = Program(OF_MANY)
+    assert program.messages("many") == (2, 4 * (12 + 4) + 3)
+    assert program.messages(program.entry) == (5 * 2 + 1, 5 * 67 + 16)
