@@ -388,19 +388,20 @@ LONG_PLIES = 200  # games that may last this long also learn from searched value
 TINY_CELLS = 16  # boards up to this size, and boards of one row, use a perceptron
 
 
-def preset(game: Game, platform: str, recipe: str = "default") -> Config:
-    """Options that suit a game and a device (`cpu`, `gpu` or `tpu`), by a recipe.
+def preset(game: Game, platform: str, recipe: str = "default", devices: int = 1) -> Config:
+    """Options that suit a game and a number of devices (`cpu`, `gpu` or `tpu`), by a recipe. On several GPUs or TPUs
+    each plays as many games and learns from as many rows as one alone.
 
     Raises:
         ValueError: the recipe is unknown.
     """
     if recipe not in RECIPES:
         raise ValueError(f"unknown recipe '{recipe}'; known: {', '.join(RECIPES)}")
-    ours = dataclasses.replace(_ours(game, platform), recipe=recipe, **RECIPES[recipe])
+    ours = dataclasses.replace(_ours(game, platform, devices), recipe=recipe, **RECIPES[recipe])
     return dataclasses.replace(ours, rating_games=ours.rating_games // game.num_players * game.num_players)
 
 
-def _ours(game: Game, platform: str) -> Config:
+def _ours(game: Game, platform: str, devices: int) -> Config:
     import jax  # only for the shape of an observation
 
     rows, cols, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
@@ -427,7 +428,9 @@ def _ours(game: Game, platform: str) -> Config:
         return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING_GAMES)
     # A small network leaves an accelerator idle: its cost is that of launching kernels.
     wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "max_num_considered_actions": 16, "dtype": "bfloat16"}
-    return dataclasses.replace(config, **wide, batch_size=4096, replay_capacity=1_000_000, plies_per_iteration=32)
+    devices = min(devices, 256)  # more would exceed the largest batch
+    wide |= {"num_envs": 1024 * devices, "batch_size": 4096 * devices, "plies_per_iteration": 32}
+    return dataclasses.replace(config, **wide, replay_capacity=1_000_000)
 
 
 URGENT_SHARE = 1 / 8  # of the run, in which `early_urge` counts

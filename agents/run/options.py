@@ -112,6 +112,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--resume", default="")
     first.add_argument("--recipe", default="default")
     first.add_argument("--init_from", default="")
+    first.add_argument("--devices")
     first.add_argument("--coordinator", default="")
     first.add_argument("--num_processes")
     first.add_argument("--process_id")
@@ -128,7 +129,10 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         )
         base = checkpoint.about(path)["config"]
     else:
-        path, base = None, preset(named or envs.make("foq"), jax.default_backend(), chosen.recipe)
+        # A wrong number is refused later, with the other options.
+        wanted = int(chosen.devices) if re.fullmatch(r"[1-9][0-9]{0,4}", chosen.devices or "") else jax.device_count()
+        devices = min(wanted, jax.device_count())
+        path, base = None, preset(named or envs.make("foq"), jax.default_backend(), chosen.recipe, devices)
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     config = parse_options(arguments, base, chosen.resume)
     config = dataclasses.replace(config, env=envs.make(config.env).name)

@@ -546,3 +546,6 @@ def test_presets_suit_game_and_device():
     assert (small.network, small.dtype) == ("resnet", "float32")
     assert large.channels > small.channels
     assert large.dtype == "bfloat16"
+    many, alone = (preset(envs.make("foq"), "gpu", devices=n) for n in (8, 1))
+    assert (many.num_envs, many.batch_size) == (8 * alone.num_envs, 8 * alone.batch_size)
+    assert preset(envs.make("foq"), "cpu", devices=8) == small
