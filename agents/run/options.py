@@ -113,6 +113,7 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     first.add_argument("--recipe", default="default")
     first.add_argument("--init_from", default="")
     first.add_argument("--devices")
+    first.add_argument("--num_envs")
     first.add_argument("--coordinator", default="")
     first.add_argument("--num_processes")
     first.add_argument("--process_id")
@@ -131,7 +132,8 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     else:
         # A wrong number is refused later, with the other options.
         wanted = int(chosen.devices) if re.fullmatch(r"[1-9][0-9]{0,4}", chosen.devices or "") else jax.device_count()
-        devices = min(wanted, jax.device_count())
+        # A chosen number of games is for all devices, and the batch that suits it does not grow with them.
+        devices = 1 if chosen.num_envs else min(wanted, jax.device_count())
         path, base = None, preset(named or envs.make("foq"), jax.default_backend(), chosen.recipe, devices)
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     config = parse_options(arguments, base, chosen.resume)

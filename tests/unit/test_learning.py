@@ -14,6 +14,7 @@ from agents import config as config_lib
 from agents.actions import random_action
 from agents.config import Config, preset
 from agents.network.network import along_lines, board_max, make_network
+from agents.run.options import training
 from agents.run.resume import load_run, save_run
 from agents.runtime import mesh
 from agents.search.tree import SearchResult
@@ -549,3 +550,16 @@ def test_presets_suit_game_and_device():
     many, alone = (preset(envs.make("foq"), "gpu", devices=n) for n in (8, 1))
     assert (many.num_envs, many.batch_size) == (8 * alone.num_envs, 8 * alone.batch_size)
     assert preset(envs.make("foq"), "cpu", devices=8) == small
+
+
+def test_presets_scale_with_the_devices_of_a_run(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    monkeypatch.setattr(jax, "device_count", lambda: 8)
+
+    def sizes(*options):
+        config, _ = training(["--env=foq", *options])
+        return config.num_envs, config.batch_size
+
+    assert sizes() == (8192, 32768)
+    assert sizes("--devices=2") == (2048, 8192)
+    assert sizes("--num_envs=1024") == (1024, 4096)
