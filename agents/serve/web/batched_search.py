@@ -11,6 +11,7 @@ import ctypes
 import dataclasses
 import enum
 import functools
+import gc
 import itertools
 import logging
 import queue
@@ -294,6 +295,16 @@ def fitting(jobs: int, compiled: set[int]) -> int:
     return min((width for width in compiled if smallest <= width <= 4 * smallest), default=smallest)
 
 
+M_ARENA_MAX = -8  # of glibc's malloc.h
+
+
+def share_few_arenas() -> None:
+    """Lets the threads that begin from now on share two heaps of glibc. By default every thread has its own, up to
+    eight for each core, and what one of them has freed serves no other."""
+    with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such function
+        ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
+
+
 def return_free_memory() -> None:
     """Returns memory that a compilation has freed to the system. glibc keeps hundreds of megabytes otherwise."""
     with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such function
@@ -365,24 +376,34 @@ class Worker:
 
     def _run(self) -> None:
         work = self._search if self.player.searches else self._answer
+        with self._turn:
+            retired = self._work_through(work)
+        if retired:
+            # Programs are parts of cycles, which Python would keep until it looks for garbage among all that is old.
+            self.group = self._act = self._solve = self._weights = None
+            gc.collect()
+            return_free_memory()
+
+    def _work_through(self, work: Callable[[list[Job]], list[Job]]) -> bool:
+        """Does all jobs until a word of the end. Returns whether it was `RETIRE`."""
         jobs: list[Job] = []
         retired = False
-        with self._turn:
-            while jobs or not retired:
-                try:
-                    job = self.inbox.get(block=not jobs)
-                except queue.Empty:
-                    jobs = self._guarded(work, jobs)
-                    self._end_turn()
-                    continue
-                if job is Word.STOP:
-                    return
-                if job is Word.RETIRE:
-                    retired = True
-                    continue
-                jobs += self._guarded(self._prove, [job])
-                if not jobs:
-                    self._end_turn()
+        while jobs or not retired:
+            try:
+                job = self.inbox.get(block=not jobs)
+            except queue.Empty:
+                jobs = self._guarded(work, jobs)
+                self._end_turn()
+                continue
+            if job is Word.STOP:
+                return False
+            if job is Word.RETIRE:
+                retired = True
+                continue
+            jobs += self._guarded(self._prove, [job])
+            if not jobs:
+                self._end_turn()
+        return True
 
     def _take_turn(self) -> None:
         """Waits for the turn to compile. It ends with the first step of the search, so that the programs of a player
@@ -483,6 +504,7 @@ class Thinker:
     one that was asked longest ago does its last jobs and is forgotten with its programs."""
 
     def __init__(self, seed: int = 0):
+        share_few_arenas()
         self._seed, self._born = seed, itertools.count()
         self._lock = threading.Lock()
         self.turns = FairLock()
