@@ -10,8 +10,9 @@ instead of 3 times; leaves averaged over all symmetries, with and without augmen
 For an equivariant network augmentation changes nothing (tests/unit/test_equivariant.py), so there is no arm with both.
 
 Every arm is trained once for each budget. `moves`: all play the same number of moves, which the default network plays
-in --minutes of processor time. `time`: as many moves as the arm itself plays in that time. Processor time is measured
-once per arm, without compiling, so neighbours on the machine do not change what an arm is given.
+in --minutes of processor time, or those of --iterations. `time`: as many moves as the arm itself plays in --minutes.
+Processor time is measured once per arm, without compiling, so neighbours on the machine do not change what an arm is
+given.
 
 One JSON file per arm, seed and budget is written to FOLDER when it is complete; those that exist are skipped. Another
 call with the same FOLDER goes on. --list only shows what there is.
@@ -131,6 +132,12 @@ def seconds_of(folder: Path, game: str, arm: str) -> float:
     return known[f"{game} {arm}"]
 
 
+def seconds_known(task: Task) -> float | None:
+    """Processor seconds of an iteration, if they were measured."""
+    file = task.folder / "seconds.json"
+    return json.loads(file.read_text()).get(f"{task.game} {task.arm}") if file.exists() else None
+
+
 def curve(task: Task, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Share of solved positions in which networks along the run keep the value, without search."""
     moves = {row["iteration"]: row["total_plies"] for row in figures}
@@ -162,8 +169,7 @@ def measure(task: Task) -> dict[str, Any]:
     figures = train(task.game, task.arm, task.seed, task.iterations, task.run)
     found: dict[str, Any] = {
         "game": task.game, "arm": task.arm, "seed": task.seed, "budget": task.budget,
-        "iterations": task.iterations, "moves": figures[-1]["total_plies"],
-        "seconds": seconds_of(task.folder, task.game, task.arm),
+        "iterations": task.iterations, "moves": figures[-1]["total_plies"], "seconds": seconds_known(task),
     }  # fmt: skip
     if task.game in SOLVED:
         found |= {"curve": curve(task, figures), "alone": kept(task, f"{task.run}@0")}
@@ -180,14 +186,13 @@ def tasks(given: argparse.Namespace) -> Iterator[Task]:
     """The reference of each seed first, since the others play against it. An arm as fast as the reference has the same
     budget twice and is trained once."""
     order = sorted(given.arms, key=lambda arm: arm != REFERENCE)
+    within_time = lambda game, arm: max(1, round(60 * given.minutes / seconds_of(given.folder, game, arm)))
     for game in given.games:
-        usual = max(1, round(60 * given.minutes / seconds_of(given.folder, game, REFERENCE)))
+        usual = given.iterations or within_time(game, REFERENCE)
         for seed, budget, arm in itertools.product(given.seeds, given.budgets, order):
-            own = max(1, round(60 * given.minutes / seconds_of(given.folder, game, arm)))
-            if budget == "moves" or abs(own / usual - 1) <= 0.05:
-                yield Task(given.folder, game, arm, seed, "moves", usual)
-            else:
-                yield Task(given.folder, game, arm, seed, "time", own)
+            own = usual if budget == "moves" else within_time(game, arm)
+            same = abs(own / usual - 1) <= 0.05
+            yield Task(given.folder, game, arm, seed, *(("moves", usual) if same else ("time", own)))
 
 
 def row(found: dict[str, Any]) -> rounds.Row:
@@ -196,7 +201,7 @@ def row(found: dict[str, Any]) -> rounds.Row:
     score = match and "{:.1%} [{:.1%}, {:.1%}]".format(match["score"], *match["score_interval"])
     error = found.get("value_error") and round(found["value_error"], 3)
     names = {name: found[name] for name in ("arm", "budget", "seed", "moves")}
-    times = {"s/iteration": round(found["seconds"], 2)}
+    times = {"s/iteration": found["seconds"] and round(found["seconds"], 2)}
     return names | times | {"alone": share(alone), "@64": share(searched), "value error": error, "score": score}
 
 
@@ -241,6 +246,7 @@ def main() -> None:
     parser.add_argument("--budgets", nargs="+", choices=("moves", "time"), default=["moves", "time"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--iterations", type=int, help="of the budget `moves`, in place of --minutes")
     parser.add_argument("--list", action="store_true", help="show what there is, run nothing")
     parser.add_argument("--plot", type=Path, help="also draw the learning curves into this .png or .svg file")
     parser.add_argument("--json", action="store_true")
