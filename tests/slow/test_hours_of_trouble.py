@@ -63,7 +63,8 @@ def test_memory_of_a_busy_server_stays_flat(record_property):
                     client.delete(f"/api/sessions/{session['id']}")
                     games[0] += 1
             except BaseException as error:
-                failed.append(error)
+                if not stop.is_set():  # after the hour the server no longer waits for its guests
+                    failed.append(error)
 
         guests = [threading.Thread(target=guest, args=(seed,), daemon=True) for seed in range(SESSIONS)]
         for one in guests:
