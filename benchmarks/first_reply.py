@@ -37,7 +37,7 @@ from benchmarks import rounds
 
 ROOT = Path(__file__).parents[1]
 LOOKED = 3.0  # seconds between opening the page and the first click
-POLL, SLOW_POLL = 0.15, 0.5  # seconds between two looks, the second while programs are compiled, as on the page
+POLL = 0.15  # seconds between two looks, as on the page
 
 
 def call(address: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -75,9 +75,9 @@ def visit(address: str, game: str) -> dict[str, float]:
     own = time.monotonic() - clicked
     version, looks, honest = view["version"], 0, 0
     while (news := call(address, f"{path}?version={version}"))["version"] == version:
-        compiling = bool(news["thinking"] and news["thinking"]["compiling"])
-        looks, honest = looks + 1, honest + compiling
-        time.sleep(SLOW_POLL if compiling else POLL)
+        looks += 1
+        honest += bool(news["thinking"] and news["thinking"]["compiling"])
+        time.sleep(POLL)
     times = {"board": board, "own": own, "reply": time.monotonic() - clicked, "honest": honest / max(looks, 1)}
     return {name: round(value, 2) for name, value in times.items()}
 

@@ -39,8 +39,8 @@ def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
 def where_unfinished(game: Game, evaluate: Evaluate) -> Evaluate:
     """`evaluate` for states of which some may be finished. What it says of these is meaningless.
 
-    A CPU evaluates the others alone, in equal chunks of at most `CPU_ROWS`, as many as they fill. On other devices a
-    smaller batch would hardly be quicker.
+    A CPU evaluates only the unfinished states, in equal chunks of at most `CPU_ROWS`. An accelerator evaluates all of
+    them, because it needs one batch of a fixed size.
     """
 
     def unfinished(weights, key, states, over):
@@ -61,7 +61,7 @@ def where_unfinished(game: Game, evaluate: Evaluate) -> Evaluate:
 
     def chosen(weights, key, states):
         over = jax.vmap(game.over)(states)
-        if len(over) <= CPU_ROWS:
+        if len(over) <= CPU_ROWS:  # a single chunk
             return evaluate(weights, key, states)
         all_of_them = lambda weights, key, states, over: evaluate(weights, key, states)
         return jax.lax.platform_dependent(weights, key, states, over, cpu=unfinished, default=all_of_them)

@@ -5,7 +5,6 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const POLL = 150; // milliseconds between two looks at what is being thought
-const SLOW_POLL = 500; // while programs are compiled, which every look delays
 const $ = (id) => document.getElementById(id);
 
 let view = null; // what the server said last
@@ -142,6 +141,6 @@ function take(news) {
   drawAnalysis();
   drawReview();
   clearTimeout(polling);
-  if (view.thinking) polling = setTimeout(refresh, view.thinking.compiling ? SLOW_POLL : POLL);
+  if (view.thinking) polling = setTimeout(refresh, POLL);
   else follow();
 }

@@ -299,8 +299,8 @@ M_ARENA_MAX = -8  # of glibc's malloc.h
 
 
 def share_few_arenas() -> None:
-    """Lets the threads that begin from now on share two heaps of glibc. By default every thread has its own, up to
-    eight for each core, and what one of them has freed serves no other."""
+    """Lets the threads that begin from now on share two heaps of glibc. By default there are up to eight for each core,
+    and each keeps what its own threads have freed."""
     with contextlib.suppress(AttributeError, OSError, TypeError):  # other systems have no such function
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 2)
 
