@@ -54,8 +54,9 @@ def command_lines(draw: st.DrawFn) -> tuple[str, list[str]]:
 
 
 @pytest.fixture
-def parsed_only(monkeypatch):
-    """What comes after the options is left out."""
+def parsed_only(monkeypatch, tmp_path):
+    """What comes after the options is left out; options alone write nothing."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(train, "train", lambda config, resume: None)
     monkeypatch.setattr(train_options.processes, "connect", lambda *numbers: None)
     for name in ("run_ladder", "run_solved", "run_prove"):
@@ -64,7 +65,10 @@ def parsed_only(monkeypatch):
     monkeypatch.setattr(evaluate.tables, "match_table", lambda results: None)
     monkeypatch.setattr(evaluate.tables, "show", lambda table: None)
     monkeypatch.setattr(play, "interface", lambda name: types.SimpleNamespace(serve=lambda options: None))
+    monkeypatch.setattr(play, "write_pages", lambda options: None)
     monkeypatch.setattr(os, "_exit", lambda code: pytest.fail("left without its errors"))
+    yield
+    assert list(tmp_path.iterdir()) == []
 
 
 def run(program: str, words: list[str]) -> tuple[int, str]:
