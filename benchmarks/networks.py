@@ -1,19 +1,23 @@
-"""Compares how well network bodies and normalisations learn Flight of Queen in a fixed amount of processor time.
+"""How well network bodies learn the same games in the same processor time.
 
-python benchmarks/networks.py [SECONDS]
+python benchmarks/networks.py [--games foq go_9x9] [--bodies ...] [--seeds 0 1 2] [--seconds=60] [--iterations=16]
+                              [--json]
 
-The task needs no player: it has 86,000 positions of random games. The value target is the mean result of eight random
-play-outs. The policy target is a softmax over how few moves each move leaves the opponent. Every candidate trains for
-the same processor time (100 s by default) with the learner's own loss and optimiser. The table gives the policy's
-divergence and the value's squared error on held-out positions.
+A network of models/ plays --iterations times 4096 moves as in its own self-play, with 16 simulations. Every body learns
+these games with the learner, losses and options of training, for --seconds of processor time without compiling. Games
+of a quarter of the lanes are held out. The table gives the divergence from the searched policy there, in nats, and the
+squared error of the value against the game's result.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,88 +25,110 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import envs
-from agents.actions import legal_slots, random_action
 from agents.config import Config, preset
-from agents.network.network import make_network
-from agents.training import learner
-from agents.training.replay import Batch
-from agents.training.selfplay import start_lanes
+from agents.network.network import Heads, make_network
+from agents.runtime import cli, mesh
+from agents.storage.weights import load_network
+from agents.training import iteration, learner, replay
+from benchmarks import (
+    equivariant_strips,  # noqa: F401, registers a network
+    rounds,
+)
 from envs.game import Game
 
-CANDIDATES = [
-    {"network": network, "normalisation": kind}
-    for network in ("resnet", "strips")
-    for kind in ("batch", "layer", "none")
-]
-CHUNK, CHUNKS, PLAY_OUTS, ROWS = 4096, 22, 8, 512
+ROOT = Path(__file__).parents[1]
+EQUIVARIANT = {"network": "equivariant", "augment": False}
+BODIES: dict[str, dict[str, Any]] = {
+    "3 x 3": {"slides": False},
+    "slides": {"slides": True},
+    "strips": {"network": "strips"},
+    "equivariant 3 x 3": {**EQUIVARIANT, "slides": False},
+    "equivariant slides": {**EQUIVARIANT, "slides": True},
+    "equivariant strips": {**EQUIVARIANT, "network": "equivariant_strips"},
+    "3 x 3, not augmented": {"slides": False, "augment": False},
+    "slides, layer normalisation": {"slides": True, "normalisation": "layer"},
+    "slides, no normalisation": {"slides": True, "normalisation": "none"},
+}
+LANES, PLIES, SIMULATIONS = 256, 16, 16
+HELD_OUT = LANES // 4  # lanes
+PART = 512  # held-out rows at a time
+ALIKE = {"num_envs": LANES, "plies_per_iteration": PLIES, "rating_games": 0, "gate": False, "proof_share": 0.0}
 
 
-def make_data(game: Game) -> tuple[list[np.ndarray], Batch]:
-    """Training rows on the host and one held-out batch."""
-
-    def rows(key):
-        states = start_lanes(game, key, Config(num_envs=CHUNK)).states
-
-        def play_out(key):
-            def ply(carry):
-                s, key = carry
-                key, action_key = jax.random.split(key)
-                return jax.vmap(game.step)(s, random_action(action_key, jax.vmap(game.mask)(s))), key
-
-            end, _ = jax.lax.while_loop(lambda c: (~jax.vmap(game.over)(c[0])).any(), ply, (states, key))
-            return jax.vmap(lambda end, s: game.rewards(end)[game.player(s)])(end, states)
-
-        def replies(s, action):
-            return game.mask(game.move(s, jnp.maximum(action, 0))).sum()
-
-        value = jax.lax.map(play_out, jax.random.split(key, PLAY_OUTS)).mean(0)
-        slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
-        left = jax.vmap(jax.vmap(replies, (None, 0)))(states, slots)
-        return Batch(jax.vmap(game.observe)(states), slots, jax.nn.softmax(jnp.where(slots < 0, -1e9, -left)), value)
-
-    compiled = jax.jit(rows)
-    parts = [jax.device_get(compiled(jax.random.key(i))) for i in range(CHUNKS)]
-    return [np.concatenate(column) for column in zip(*parts[1:], strict=True)], Batch(*map(jnp.asarray, parts[0]))
+def games_of(name: str, iterations: int) -> tuple[Game, replay.Replay]:
+    """The replay of games that the network of models/ plays against itself."""
+    trained = load_network(ROOT / "models" / name)
+    usual = preset(trained.game, "cpu")
+    own = {"num_simulations": SIMULATIONS, "future_weight": usual.future_weight}
+    config = dataclasses.replace(trained.config, **ALIKE, **own, value_lambda=1.0)
+    run = iteration.start_run(trained.game, trained.net, config)
+    run = run._replace(learning=run.learning._replace(ema_weights=trained.weights))
+    play = jax.jit(iteration.make_play(trained.game, trained.net, config, mesh.make_mesh(LANES, LANES, 1)))
+    for number in range(iterations):
+        run = play(run)[0]._replace(iteration=jnp.int32(number + 1))
+    return trained.game, run.replay
 
 
-def measure(game: Game, config: Config, data: list[np.ndarray], test: Batch, seconds: float) -> str:
-    net = make_network(game, config)
-    state = learner.start_learning(net, config, jax.random.key(0))
-    optimiser = learner.make_optimiser(config)
+class Lesson:
+    """One body that learns the games. Compiled once for all seeds."""
 
-    @jax.jit
-    def update(state, batch, progress):
-        of = lambda p: learner.loss(net, {**state.weights, "params": p}, batch, config)
-        gradient, (_, weights) = jax.grad(of, has_aux=True)(state.weights["params"])
-        change, memory = optimiser.update(gradient, state.optimiser, state.weights["params"])
-        rate = learner.learning_rate(config, state.updates, progress)
-        params = jax.tree.map(lambda p, c: p + rate * c, state.weights["params"], change)
-        return state._replace(weights={**weights, "params": params}, optimiser=memory, updates=state.updates + 1)
+    def __init__(self, game: Game, games: replay.Replay, config: Config):
+        self.game, self.games, self.config = game, games, config
+        self.net = net = make_network(game, config)
+        self.shown = jnp.arange(LANES) >= HELD_OUT
+        self.learn = jax.jit(iteration.make_learn(game, net, config, mesh.make_mesh(LANES, config.batch_size, 1)))
+        frozen = dataclasses.replace(net, train=lambda w, x, *_: (Heads(*net.apply(w, x), None), w))
+        plain = dataclasses.replace(config, augment=False, future_weight=0.0)
 
-    rng, begun, progress = np.random.default_rng(0), None, 0.0
-    while progress < 1:
-        index = rng.integers(0, len(data[0]), ROWS)
-        state = update(state, Batch(*(jnp.asarray(column[index]) for column in data)), progress)
-        jax.block_until_ready(state.updates)
-        begun = begun or time.process_time()  # the first update compiles
-        progress = (time.process_time() - begun) / seconds
-    frozen = dataclasses.replace(net, train=lambda w, x, _: ((*net.apply(w, x), None), w))
-    losses = jax.jit(lambda w: learner.loss(frozen, w, test, config)[1][0])(state.weights)
-    size = sum(x.size for x in jax.tree.leaves(state.weights["params"]))
-    divergence = float(losses.policy_loss - losses.target_entropy)
-    return f"{size:10d} {int(state.updates):9d} {divergence:12.4f} {float(losses.value_loss):12.4f}"
+        @jax.jit
+        def losses(weights: Any, index: Any) -> Any:
+            found = learner.loss(frozen, weights, replay.sample(game, games, index, plain), plain)[1][0]
+            return jnp.stack([found.policy_loss - found.target_entropy, found.value_loss])
+
+        self.losses = losses
+
+    def row(self, seed: int, seconds: float) -> rounds.Row:
+        """Learns for that processor time, and measures the network on the games held out."""
+        run = iteration.start_run(self.game, self.net, dataclasses.replace(self.config, seed=seed))
+        run = run._replace(replay=self.games._replace(known=self.games.known & self.shown))
+        jax.block_until_ready(self.learn(run, jnp.float32(0)))  # compiles
+        begun, progress = time.process_time(), 0.0
+        while progress < 1:
+            run = jax.block_until_ready(self.learn(run, jnp.float32(progress))[0])
+            progress = (time.process_time() - begun) / seconds
+        index = np.flatnonzero(self.games.known & ~self.shown)
+        parts = [index[low : low + PART] for low in range(0, len(index) - PART + 1, PART)]
+        divergence, error = np.mean([self.losses(run.learning.ema_weights, part) for part in parts], axis=0)
+        return {
+            "weights": sum(x.size for x in jax.tree.leaves(run.learning.weights["params"])),
+            "updates": int(run.learning.updates),
+            "policy KL": round(float(divergence), 4),
+            "value error": round(float(error), 4),
+        }
+
+
+def table(given: argparse.Namespace) -> Iterator[rounds.Row]:
+    for name in given.games:
+        game, games = games_of(name, given.iterations)
+        for body in given.bodies:
+            config = dataclasses.replace(preset(game, "cpu"), **ALIKE, replay_ratio=0.5, **BODIES[body])
+            lesson = Lesson(game, games, config)
+            for seed in given.seeds:
+                found = lesson.row(seed, given.seconds)
+                yield {"game": name, "rows": int(games.known.sum()), "body": body, "seed": seed, **found}
 
 
 def main() -> None:
-    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 100.0
-    game = envs.make("foq")
-    data, test = make_data(game)
-    print(f"{len(data[0])} positions, {seconds:.0f} s of processor time each, {jax.devices()[0].device_kind}")
-    print(f"{'body':8s} {'norm':6s} {'weights':>10s} {'updates':>9s} {'policy KL':>12s} {'value error':>12s}")
-    for options in CANDIDATES:
-        config = dataclasses.replace(preset(game, "cpu"), **options)
-        print(f"{config.network:8s} {config.normalisation:6s}", measure(game, config, data, test, seconds), flush=True)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--games", nargs="+", default=["foq", "go_9x9"], help="folders of models/")
+    parser.add_argument("--bodies", nargs="+", choices=BODIES, default=list(BODIES))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--iterations", type=int, default=16)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    with cli.errors():
+        rounds.show(table(given), given.json)
 
 
 if __name__ == "__main__":

@@ -5,27 +5,25 @@ python benchmarks/symmetry.py FOLDER [--games connect_four ...] [--arms ...] [--
 
 Arms, in the order of `ARMS`: no use of the symmetry; a random symmetry for each learned row (the default); the
 equivariant network with as many channels, so with the same arithmetic and fewer free weights, and a wide one with as
-many free weights; the canonical orientation; two of these with half the updates, so that a row is drawn 1.5 times
-instead of 3 times; leaves averaged over all symmetries, with and without augmentation.
+many free weights; the canonical orientation; leaves averaged over all symmetries.
 For an equivariant network augmentation changes nothing (tests/unit/test_equivariant.py), so there is no arm with both.
 
 Every arm is trained once for each budget. `moves`: all play the same number of moves, which the default network plays
-in --minutes of processor time, or those of --iterations. `time`: as many moves as the arm itself plays in --minutes.
-Processor time is measured once per arm, without compiling, so neighbours on the machine do not change what an arm is
-given.
+in --minutes. `time`: as many moves as the arm itself plays in --minutes; only arms that take over a fifth more time for
+a move have it. A short run in FOLDER/probe times each arm, so give this program a core of its own.
 
 One JSON file per arm, seed and budget is written to FOLDER when it is complete; those that exist are skipped. Another
-call with the same FOLDER goes on. --list only shows what there is.
+call with the same FOLDER goes on. --list and --mean only show what there is, a line for each run or for each arm.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
 import itertools
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -39,9 +37,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
-from agents.arena import solved_positions, tables
+from agents.arena import match, openings, solved_positions, tables
 from agents.config import Config
 from agents.players.players import make_player
+from agents.players.spec import Player
 from agents.runtime import cli
 from agents.storage.weights import load_network
 from benchmarks import rounds, searched_value
@@ -53,17 +52,17 @@ ARMS: dict[str, list[str]] = {
     "equivariant": ["--network=equivariant", "--no_augment"],
     "equivariant, wide": ["--network=equivariant", "--no_augment", "--channels={wide}"],
     "canonical": ["--canonical", "--no_augment"],
-    "augmented, half the draws": ["--replay_ratio=1.5"],
-    "equivariant, half the draws": ["--network=equivariant", "--no_augment", "--replay_ratio=1.5"],
     "averaged": ["--leaf_symmetry=average", "--root_symmetry=average", "--no_augment"],
-    "averaged, augmented": ["--leaf_symmetry=average", "--root_symmetry=average"],
 }
 REFERENCE = "augmented"
 SOLVED = {"connect_four": "connect_four_solved", "foq": "foq_solved", "foq_single": "foq_variants_solved"}
 LANES = 256  # games in lockstep
-PROBES = (2, 14)  # iterations of the runs that time an arm
+PROBE = 6  # iterations of the run that times an arm
+SIMILAR = 0.2  # an arm that takes so much more or less time has no run of its own for the budget `time`
 POINTS = 6  # networks of a learning curve
 GAMES = 200  # of a match against the reference
+SIMULATIONS = 16  # of training and of the match
+SEARCHED = 64  # simulations on solved positions
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,133 +107,207 @@ def wide(game: str) -> int:
 
 
 def train(game: str, arm: str, seed: int, iterations: int, out: Path) -> list[dict[str, Any]]:
-    """Trains a network in a new folder and returns the figures of all iterations."""
-    shutil.rmtree(out, ignore_errors=True)
-    fixed = ["--devices=1", f"--num_envs={LANES}", "--rating_games=0", "--no_preflight", "--checkpoint_minutes=0.2"]
-    chosen = [f"--env={game}", f"--seed={seed}", f"--iterations={iterations}", f"--out={out}"]
-    python("train.py", *fixed, *chosen, *(word.format(wide=wide(game)) for word in ARMS[arm]))
+    """Trains a network, unless it was trained already, and returns the figures of all iterations."""
+    if not (out / "networks" / str(iterations)).exists():
+        shutil.rmtree(out, ignore_errors=True)
+        fixed = ["--devices=1", f"--num_envs={LANES}", "--rating_games=0", "--no_preflight", "--checkpoint_minutes=0.1"]
+        fixed += [f"--num_simulations={SIMULATIONS}"]
+        chosen = [f"--env={game}", f"--seed={seed}", f"--iterations={iterations}", f"--out={out}"]
+        python("train.py", *fixed, *chosen, *(word.format(wide=wide(game)) for word in ARMS[arm]))
     return [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+def quickest(figures: list[dict[str, Any]]) -> float:
+    """Seconds of an iteration. The least of several, since other work can only make one longer."""
+    return min(row["seconds"] for row in figures[2:])
+
+
+@functools.cache
 def seconds_of(folder: Path, game: str, arm: str) -> float:
-    """Processor seconds of an iteration, from runs of two lengths that start alike. Measured once per folder."""
-    file = folder / "seconds.json"
-    known = json.loads(file.read_text()) if file.exists() else {}
-    if f"{game} {arm}" not in known:
-        spent = []
-        for iterations in (PROBES[0], *PROBES):  # the first run compiles for the others
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            train(game, arm, 0, iterations, folder / "probe")
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        known[f"{game} {arm}"] = (spent[2] - spent[1]) / (PROBES[1] - PROBES[0])
-        file.write_text(json.dumps(known, indent=1))
-    return known[f"{game} {arm}"]
+    """Seconds of an iteration of a short run."""
+    return quickest(train(game, arm, 0, PROBE, Task(folder, game, arm, 0, "probe", PROBE).run))
 
 
-def seconds_known(task: Task) -> float | None:
-    """Processor seconds of an iteration, if they were measured."""
-    file = task.folder / "seconds.json"
-    return json.loads(file.read_text()).get(f"{task.game} {task.arm}") if file.exists() else None
+@functools.cache
+def solved_of(name: str) -> tuple[solved_positions.SolvedPositions, Any, np.ndarray]:
+    """The solved positions of a game; and positions with their values, half of them won and half of them lost."""
+    game = envs.make(name)
+    file = ROOT / "tests" / "golden" / f"{SOLVED[name]}.jsonl.gz"
+    return solved_positions.read_positions(file, game), *searched_value.positions(name, game)
 
 
-def curve(task: Task, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Share of solved positions in which networks along the run keep the value, without search."""
-    moves = {row["iteration"]: row["total_plies"] for row in figures}
-    saved = sorted(int(path.name) for path in (task.run / "networks").iterdir() if path.name.isdigit())
-    chosen = sorted({saved[i] for i in np.linspace(0, len(saved) - 1, POINTS).round().astype(int)})
-    return [{"moves": moves[i], **kept(task, f"{task.run}/networks/{i}@0")} for i in chosen if i in moves]
+class Measure:
+    """Measures trained networks of one game and arm against those of the reference. Compiled once for all seeds."""
+
+    def __init__(self, task: Task):
+        trained = load_network(task.run)
+        self.game, self.apply = trained.game, jax.jit(trained.net.apply)
+        self.ours, self.theirs = player(task, SIMULATIONS), player(reference(task), SIMULATIONS)
+        plies = openings.enough_plies(self.game, GAMES // 2)
+        self.match = match.make_match(self.game, self.ours, self.theirs, GAMES // 2, plies, False)
+        if task.game in SOLVED:
+            self.solved, *self.valued = solved_of(task.game)
+            self.observe = jax.jit(jax.vmap(self.game.observe))
+            searched = player(task, SEARCHED)
+            self.searched = dataclasses.replace(searched, act=jax.jit(searched.act))
+
+    def score(self, task: Task) -> dict[str, Any]:
+        """A match against the reference of the same seed, from random openings."""
+        ours, theirs = (load_network(one.run).weights for one in (task, reference(task)))
+        played = next(self.match(ours, theirs, jax.random.key(task.seed)))
+        return dataclasses.asdict(match.result(self.ours, self.theirs, played))
+
+    def kept(self, chosen: np.ndarray) -> dict[str, Any]:
+        """Solved positions in which these moves keep the value: number, share and its 95% interval."""
+        right = np.take_along_axis(self.solved.right, chosen[:, None], axis=1)[:, 0]
+        return dataclasses.asdict(solved_positions.scores(right, self.solved.phases)[0])
+
+    def alone(self, network: Path) -> dict[str, Any]:
+        """Solved positions in which the likeliest move of the network keeps the value."""
+        logits, _ = self.apply(load_network(network).weights, self.observe(self.solved.states))
+        return self.kept(np.where(self.solved.legal, np.asarray(logits), -np.inf).argmax(-1))
+
+    def curve(self, task: Task, figures: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """How networks along the run do in solved positions."""
+        moves = {row["iteration"]: row["total_plies"] for row in figures}
+        saved = sorted(int(path.name) for path in (task.run / "networks").iterdir() if path.name.isdigit())
+        chosen = sorted({saved[i] for i in np.linspace(0, len(saved) - 1, POINTS).round().astype(int)})
+        return [{"moves": moves[i], **self.alone(task.run / "networks" / str(i))} for i in chosen if i in moves]
+
+    def positions(self, task: Task, figures: list[dict[str, Any]]) -> dict[str, Any]:
+        """The figures on solved positions. `value_error` is the mean squared error of the network's value, where half
+        of the positions are won and half of them lost."""
+        weights, (states, values) = load_network(task.run).weights, self.valued
+        error = np.square(np.asarray(self.apply(weights, self.observe(states))[1]) - values).mean()
+        chosen = solved_positions.choose(dataclasses.replace(self.searched, weights=weights), self.solved)
+        return {
+            "curve": self.curve(task, figures),
+            "alone": self.alone(task.run),
+            "searched": self.kept(chosen),
+            "value_error": float(error),
+        }
 
 
-def kept(task: Task, player: str) -> dict[str, Any]:
-    """Positions of tests/golden in which the player keeps the value: number, share and its 95% interval."""
-    game = envs.make(task.game)
-    file = ROOT / "tests" / "golden" / f"{SOLVED[task.game]}.jsonl.gz"
-    solved = solved_positions.read_positions(file, game)
-    chosen = solved_positions.choose(make_player(player, game), solved)
-    right = np.take_along_axis(solved.right, chosen[:, None], axis=1)[:, 0]
-    return dataclasses.asdict(solved_positions.scores(right, solved.phases)[0])
+def reference(task: Task) -> Task:
+    return dataclasses.replace(task, arm=REFERENCE, budget="moves")
 
 
-def value_error(task: Task) -> float:
-    """Mean squared error of the network's value in solved positions, half of them won and half of them lost."""
-    trained = load_network(task.run)
-    states, values = searched_value.positions(task.game, trained.game)
-    planes = jax.jit(jax.vmap(trained.game.observe))(states)
-    return float(np.square(np.asarray(trained.net.apply(trained.weights, planes)[1]) - values).mean())
+def player(task: Task, simulations: int) -> Player:
+    """The newest network of a run, with a search."""
+    return make_player(f"{task.run}@{simulations}", load_network(task.run).game)
 
 
-def measure(task: Task) -> dict[str, Any]:
-    """Trains and measures one arm."""
+@functools.lru_cache(maxsize=1)
+def measure_of(first: Task) -> Measure:
+    return Measure(first)
+
+
+def measured(task: Task, first: Task) -> dict[str, Any]:
+    """Trains and measures one arm. `first` is its task with the first seed."""
     figures = train(task.game, task.arm, task.seed, task.iterations, task.run)
+    measure = measure_of(first)
     found: dict[str, Any] = {
         "game": task.game, "arm": task.arm, "seed": task.seed, "budget": task.budget,
-        "iterations": task.iterations, "moves": figures[-1]["total_plies"], "seconds": seconds_known(task),
+        "iterations": task.iterations, "moves": figures[-1]["total_plies"], "seconds": quickest(figures),
     }  # fmt: skip
     if task.game in SOLVED:
-        found |= {"curve": curve(task, figures), "alone": kept(task, f"{task.run}@0")}
-        found |= {"searched": kept(task, f"{task.run}@64"), "value_error": value_error(task)}
-        found["learned_value_loss"] = float(np.mean([row["value_loss"] for row in figures[-POINTS:]]))
-    reference = dataclasses.replace(task, arm=REFERENCE, budget="moves").run
-    if task.run != reference:
-        said = python("evaluate.py", "match", task.run, reference, f"--games={GAMES}", "--json")
-        found["match"] = json.loads(said.splitlines()[-1])
+        found |= measure.positions(task, figures)
+    if (task.arm, task.budget) != (REFERENCE, "moves"):
+        found["match"] = measure.score(task)
     return found
 
 
 def tasks(given: argparse.Namespace) -> Iterator[Task]:
-    """The reference of each seed first, since the others play against it. An arm as fast as the reference has the same
-    budget twice and is trained once."""
+    """The reference first, since the others play against it. An arm about as fast as the reference is trained once, for
+    both budgets."""
     order = sorted(given.arms, key=lambda arm: arm != REFERENCE)
-    within_time = lambda game, arm: max(1, round(60 * given.minutes / seconds_of(given.folder, game, arm)))
     for game in given.games:
-        usual = given.iterations or within_time(game, REFERENCE)
-        for seed, budget, arm in itertools.product(given.seeds, given.budgets, order):
-            own = usual if budget == "moves" else within_time(game, arm)
-            same = abs(own / usual - 1) <= 0.05
-            yield Task(given.folder, game, arm, seed, *(("moves", usual) if same else ("time", own)))
+        seconds = functools.partial(seconds_of, given.folder, game)
+        usual = given.iterations or max(1, round(60 * given.minutes / seconds(REFERENCE)))
+        for budget, arm in itertools.product(given.budgets, order):
+            own = usual if budget == "moves" else max(1, round(usual * seconds(REFERENCE) / seconds(arm)))
+            same = abs(usual / own - 1) <= SIMILAR
+            for seed in given.seeds:
+                yield Task(given.folder, game, arm, seed, *(("moves", usual) if same else ("time", own)))
 
 
 def row(found: dict[str, Any]) -> rounds.Row:
-    match, alone, searched = (found.get(name) for name in ("match", "alone", "searched"))
-    share = lambda kept: kept and f"{kept['share']:.1%}"
-    score = match and "{:.1%} [{:.1%}, {:.1%}]".format(match["score"], *match["score_interval"])
-    error = found.get("value_error") and round(found["value_error"], 3)
-    names = {name: found[name] for name in ("arm", "budget", "seed", "moves")}
-    times = {"s/iteration": found["seconds"] and round(found["seconds"], 2)}
-    return names | times | {"alone": share(alone), "@64": share(searched), "value error": error, "score": score}
+    """One run as a line of the table."""
+    share = lambda name: found[name]["share"] if name in found else None
+    game = found.get("match")
+    names = {name: found[name] for name in ("game", "arm", "budget", "seed", "moves", "seconds")}
+    figures = {"alone": share("alone"), "@64": share("searched"), "value error": found.get("value_error")}
+    return names | figures | {"score": game and game["score"], "interval": game and game["score_interval"]}
+
+
+def mean_row(rows: list[rounds.Row]) -> rounds.Row:
+    """All seeds of an arm as a line: means, and the interval of the mean score over the games of all matches."""
+    mean = lambda name: None if rows[0][name] is None else float(np.mean([one[name] for one in rows]))
+    names = {name: rows[0][name] for name in ("game", "arm", "budget")}
+    means = {name: mean(name) for name in ("moves", "seconds", "alone", "@64", "value error", "score")}
+    interval = None
+    if means["score"] is not None:
+        half = np.sqrt(sum(np.ptp(one["interval"]) ** 2 for one in rows)) / len(rows) / 2
+        interval = means["score"] - half, means["score"] + half
+    return names | {"seed": f"{len(rows)} seeds"} | means | {"interval": interval}
+
+
+def shown(line: rounds.Row) -> rounds.Row:
+    """The line as people read it."""
+    percent = lambda x: None if x is None else f"{x:.1%}"
+    digits = lambda x: None if x is None else round(x, 3)
+    low, high = map(percent, line["interval"] or (None, None))
+    changed = {name: percent(line[name]) for name in ("alone", "@64", "score")}
+    changed |= {name: digits(line[name]) for name in ("seconds", "value error")}
+    return line | changed | {"moves": round(line["moves"]), "interval": low and f"[{low}, {high}]"}
+
+
+def saved(folder: Path) -> list[dict[str, Any]]:
+    """All results of a folder, by game, arm, budget and seed."""
+    found = [json.loads(path.read_text()) for path in folder.glob("*-*.json")]
+    return sorted(found, key=lambda one: (one["game"], list(ARMS).index(one["arm"]), one["budget"], one["seed"]))
 
 
 def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
     if given.list:
-        yield from (row(json.loads(path.read_text())) for path in sorted(given.folder.glob("*-*.json")))
+        yield from map(row, saved(given.folder))
+        return
+    if given.mean:
+        together = itertools.groupby(
+            map(row, saved(given.folder)), lambda one: (one["game"], one["arm"], one["budget"])
+        )
+        yield from (mean_row(list(rows)) for _, rows in together)
         return
     given.folder.mkdir(parents=True, exist_ok=True)
     for task in dict.fromkeys(tasks(given)):
         if not task.result.exists():
-            text = json.dumps(measure(task), indent=1)
+            text = json.dumps(measured(task, dataclasses.replace(task, seed=given.seeds[0])), indent=1)
             task.result.with_suffix(".new").write_text(text)
             task.result.with_suffix(".new").replace(task.result)
         yield row(json.loads(task.result.read_text()))
 
 
 def plot(folder: Path, file: Path) -> None:
-    """Learning curves of the arms that play equally many moves: the mean over seeds, and each seed as a thin line."""
+    """Learning curves of each game with solved positions: the mean over seeds, and each seed as a thin line."""
     from matplotlib.figure import Figure
 
-    found = [json.loads(path.read_text()) for path in sorted(folder.glob("*-*.json"))]
-    found = [one for one in found if one["budget"] == "moves" and "curve" in one]
-    figure = Figure(figsize=(7, 4.5), layout="constrained")
-    axes = figure.subplots()
-    for i, arm in enumerate(arm for arm in ARMS if any(one["arm"] == arm for one in found)):
-        curves = [one["curve"] for one in found if one["arm"] == arm]
-        lines = [([point["moves"] for point in c], [100 * point["share"] for point in c]) for c in curves]
-        for line in lines:
-            axes.plot(*line, color=f"C{i}", linewidth=0.6, alpha=0.6)
-        moves = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), 20)
-        axes.plot(moves, np.mean([np.interp(moves, *line) for line in lines], axis=0), color=f"C{i}", label=arm)
-    axes.set(xlabel="moves of self-play", ylabel="value of solved positions kept without search, %")
-    axes.legend()
+    found = [one for one in saved(folder) if "curve" in one]
+    games = list(dict.fromkeys(one["game"] for one in found))
+    figure = Figure(figsize=(4.5 * len(games), 4), layout="constrained")
+    panels = figure.subplots(1, len(games), squeeze=False)[0]
+    for axes, game in zip(panels, games, strict=True):
+        for i, arm in enumerate(ARMS):
+            curves = [one["curve"] for one in found if (one["game"], one["arm"]) == (game, arm)]
+            lines = [([point["moves"] for point in c], [100 * point["share"] for point in c]) for c in curves]
+            for line in lines:
+                axes.plot(*line, color=f"C{i}", linewidth=0.6, alpha=0.6)
+            if lines:
+                moves = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), 20)
+                mean = np.mean([np.interp(moves, *line) for line in lines], axis=0)
+                axes.plot(moves, mean, color=f"C{i}", label=arm)
+        axes.set(title=game, xlabel="moves of self-play")
+    panels[0].set(ylabel="solved positions whose value is kept, %")
+    panels[0].legend()
     figure.savefig(file)
 
 
@@ -247,7 +320,8 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--iterations", type=int, help="of the budget `moves`, in place of --minutes")
-    parser.add_argument("--list", action="store_true", help="show what there is, run nothing")
+    parser.add_argument("--list", action="store_true", help="show the runs that there are, run nothing")
+    parser.add_argument("--mean", action="store_true", help="show a line for all seeds of an arm, run nothing")
     parser.add_argument("--plot", type=Path, help="also draw the learning curves into this .png or .svg file")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -255,7 +329,8 @@ def main() -> None:
     with cli.errors():
         if given.plot:
             tables.demand_plots(given.plot)
-        rounds.show(results(given), given.json)
+        lines = results(given)
+        rounds.show(lines if given.json else map(shown, lines), given.json)
         if given.plot:
             plot(given.folder, given.plot)
 
