@@ -55,6 +55,7 @@ ARMS: dict[str, list[str]] = {
     "averaged": ["--leaf_symmetry=average", "--root_symmetry=average", "--no_augment"],
 }
 REFERENCE = "augmented"
+ORDER = sorted(ARMS, key=lambda arm: arm != REFERENCE)
 SOLVED = {"connect_four": "connect_four_solved", "foq": "foq_solved", "foq_single": "foq_variants_solved"}
 LANES = 256  # games in lockstep
 PROBE = 6  # iterations of the run that times an arm
@@ -220,11 +221,10 @@ def measured(task: Task, first: Task) -> dict[str, Any]:
 def tasks(given: argparse.Namespace) -> Iterator[Task]:
     """The reference first, since the others play against it. An arm about as fast as the reference is trained once, for
     both budgets."""
-    order = sorted(given.arms, key=lambda arm: arm != REFERENCE)
     for game in given.games:
         seconds = functools.partial(seconds_of, given.folder, game)
         usual = given.iterations or max(1, round(60 * given.minutes / seconds(REFERENCE)))
-        for budget, arm in itertools.product(given.budgets, order):
+        for budget, arm in itertools.product(given.budgets, (arm for arm in ORDER if arm in given.arms)):
             own = usual if budget == "moves" else max(1, round(usual * seconds(REFERENCE) / seconds(arm)))
             same = abs(usual / own - 1) <= SIMILAR
             for seed in given.seeds:
@@ -240,16 +240,33 @@ def row(found: dict[str, Any]) -> rounds.Row:
     return names | figures | {"score": game and game["score"], "interval": game and game["score_interval"]}
 
 
-def mean_row(rows: list[rounds.Row]) -> rounds.Row:
-    """All seeds of an arm as a line: means, and the interval of the mean score over the games of all matches."""
-    mean = lambda name: None if rows[0][name] is None else float(np.mean([one[name] for one in rows]))
-    names = {name: rows[0][name] for name in ("game", "arm", "budget")}
-    means = {name: mean(name) for name in ("moves", "seconds", "alone", "@64", "value error", "score")}
-    interval = None
-    if means["score"] is not None:
-        half = np.sqrt(sum(np.ptp(one["interval"]) ** 2 for one in rows)) / len(rows) / 2
-        interval = means["score"] - half, means["score"] + half
-    return names | {"seed": f"{len(rows)} seeds"} | means | {"interval": interval}
+def mean_rows(found: list[dict[str, Any]]) -> Iterator[rounds.Row]:
+    """All seeds of an arm as a line: the median of the times, means of the other figures, and the interval of the mean
+    score over the games of all matches. `in time` is `alone` at the moment of the run when an arm that is slower than
+    the reference has used the time of a whole run of it."""
+    usual: dict[str, float] = {}
+    for (game, arm, budget), group in itertools.groupby(found, lambda one: (one["game"], one["arm"], one["budget"])):
+        runs = list(group)
+        rows = [row(one) for one in runs]
+        line: rounds.Row = {"game": game, "arm": arm, "budget": budget, "seed": f"{len(rows)} seeds"}
+        for name in ("moves", "alone", "@64", "value error", "score"):
+            line[name] = None if rows[0][name] is None else float(np.mean([one[name] for one in rows]))
+        line["seconds"] = float(np.median([one["seconds"] for one in rows]))
+        usual |= {game: line["seconds"]} if arm == REFERENCE else {}
+        part = min(1.0, usual[game] / line["seconds"])
+        within = "curve" in runs[0] and budget == "moves"
+        line["in time"] = float(np.mean([along(one, part) for one in runs])) if within else None
+        line["interval"] = None
+        if line["score"] is not None:
+            half = np.sqrt(sum(np.ptp(one["interval"]) ** 2 for one in rows)) / len(rows) / 2
+            line["interval"] = line["score"] - half, line["score"] + half
+        yield line
+
+
+def along(found: dict[str, Any], progress: float) -> float:
+    """Share of solved positions kept after that part of the run."""
+    moves, shares = ([point[name] for point in found["curve"]] for name in ("moves", "share"))
+    return float(np.interp(progress * found["moves"], moves, shares))
 
 
 def shown(line: rounds.Row) -> rounds.Row:
@@ -257,15 +274,15 @@ def shown(line: rounds.Row) -> rounds.Row:
     percent = lambda x: None if x is None else f"{x:.1%}"
     digits = lambda x: None if x is None else round(x, 3)
     low, high = map(percent, line["interval"] or (None, None))
-    changed = {name: percent(line[name]) for name in ("alone", "@64", "score")}
+    changed = {name: percent(line[name]) for name in ("alone", "in time", "@64", "score") if name in line}
     changed |= {name: digits(line[name]) for name in ("seconds", "value error")}
     return line | changed | {"moves": round(line["moves"]), "interval": low and f"[{low}, {high}]"}
 
 
 def saved(folder: Path) -> list[dict[str, Any]]:
-    """All results of a folder, by game, arm, budget and seed."""
+    """All results of a folder, by game, arm, budget and seed, the reference first."""
     found = [json.loads(path.read_text()) for path in folder.glob("*-*.json")]
-    return sorted(found, key=lambda one: (one["game"], list(ARMS).index(one["arm"]), one["budget"], one["seed"]))
+    return sorted(found, key=lambda one: (one["game"], ORDER.index(one["arm"]), one["budget"], one["seed"]))
 
 
 def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
@@ -273,10 +290,7 @@ def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
         yield from map(row, saved(given.folder))
         return
     if given.mean:
-        together = itertools.groupby(
-            map(row, saved(given.folder)), lambda one: (one["game"], one["arm"], one["budget"])
-        )
-        yield from (mean_row(list(rows)) for _, rows in together)
+        yield from mean_rows(saved(given.folder))
         return
     given.folder.mkdir(parents=True, exist_ok=True)
     for task in dict.fromkeys(tasks(given)):
