@@ -312,14 +312,14 @@ def plot(folder: Path, file: Path) -> None:
     for axes, game in zip(panels, games, strict=True):
         for i, arm in enumerate(ARMS):
             curves = [one["curve"] for one in found if (one["game"], one["arm"]) == (game, arm)]
-            lines = [([point["moves"] for point in c], [100 * point["share"] for point in c]) for c in curves]
+            lines = [([point["moves"] / 1000 for point in c], [100 * point["share"] for point in c]) for c in curves]
             for line in lines:
                 axes.plot(*line, color=f"C{i}", linewidth=0.6, alpha=0.6)
             if lines:
                 moves = np.linspace(max(x[0] for x, _ in lines), min(x[-1] for x, _ in lines), 20)
                 mean = np.mean([np.interp(moves, *line) for line in lines], axis=0)
                 axes.plot(moves, mean, color=f"C{i}", label=arm)
-        axes.set(title=game, xlabel="moves of self-play")
+        axes.set(title=game, xlabel="thousand moves of self-play")
     panels[0].set(ylabel="solved positions whose value is kept, %")
     panels[0].legend()
     figure.savefig(file)
