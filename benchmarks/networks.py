@@ -91,7 +91,9 @@ class Lesson:
         """Learns for that processor time, and measures the network on the games held out."""
         run = iteration.start_run(self.game, self.net, dataclasses.replace(self.config, seed=seed))
         run = run._replace(replay=self.games._replace(known=self.games.known & self.shown))
-        jax.block_until_ready(self.learn(run, jnp.float32(0)))  # compiles
+        jax.block_until_ready(
+            self.learn(self.learn(run, jnp.float32(0))[0], jnp.float32(0))
+        )  # compiles for both layouts
         begun, progress = time.process_time(), 0.0
         while progress < 1:
             run = jax.block_until_ready(self.learn(run, jnp.float32(progress))[0])
