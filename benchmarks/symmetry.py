@@ -307,7 +307,7 @@ def plot(folder: Path, file: Path) -> None:
 
     found = [one for one in saved(folder) if "curve" in one]
     games = list(dict.fromkeys(one["game"] for one in found))
-    figure = Figure(figsize=(4.5 * len(games), 4), layout="constrained")
+    figure = Figure(figsize=(3.3 * len(games), 3.6), layout="constrained")
     panels = figure.subplots(1, len(games), squeeze=False)[0]
     for axes, game in zip(panels, games, strict=True):
         for i, arm in enumerate(ARMS):
