@@ -108,14 +108,17 @@ def wide(game: str) -> int:
 
 
 def train(game: str, arm: str, seed: int, iterations: int, out: Path) -> list[dict[str, Any]]:
-    """Trains a network, unless it was trained already, and returns the figures of all iterations."""
-    if not (out / "networks" / str(iterations)).exists():
-        shutil.rmtree(out, ignore_errors=True)
-        fixed = ["--devices=1", f"--num_envs={LANES}", "--rating_games=0", "--no_preflight", "--checkpoint_minutes=0.1"]
-        fixed += [f"--num_simulations={SIMULATIONS}"]
-        chosen = [f"--env={game}", f"--seed={seed}", f"--iterations={iterations}", f"--out={out}"]
-        python("train.py", *fixed, *chosen, *(word.format(wide=wide(game)) for word in ARMS[arm]))
-    return [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    """Trains a network, unless it was trained for as many iterations already, and returns the figures of all."""
+    file = out / "metrics.jsonl"
+    read = lambda: [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    if (out / "networks" / str(iterations)).exists() and len(figures := read()) == iterations:
+        return figures
+    shutil.rmtree(out, ignore_errors=True)
+    fixed = ["--devices=1", f"--num_envs={LANES}", "--rating_games=0", "--no_preflight", "--checkpoint_minutes=0.1"]
+    fixed += [f"--num_simulations={SIMULATIONS}"]
+    chosen = [f"--env={game}", f"--seed={seed}", f"--iterations={iterations}", f"--out={out}"]
+    python("train.py", *fixed, *chosen, *(word.format(wide=wide(game)) for word in ARMS[arm]))
+    return read()
 
 
 def quickest(figures: list[dict[str, Any]]) -> float:
@@ -248,14 +251,15 @@ def mean_rows(found: list[dict[str, Any]]) -> Iterator[rounds.Row]:
     for (game, arm, budget), group in itertools.groupby(found, lambda one: (one["game"], one["arm"], one["budget"])):
         runs = list(group)
         rows = [row(one) for one in runs]
-        line: rounds.Row = {"game": game, "arm": arm, "budget": budget, "seed": f"{len(rows)} seeds"}
+        line: rounds.Row = {"game": game, "arm": arm, "budget": budget, "seeds": len(rows)}
         for name in ("moves", "alone", "@64", "value error", "score"):
             line[name] = None if rows[0][name] is None else float(np.mean([one[name] for one in rows]))
         line["seconds"] = float(np.median([one["seconds"] for one in rows]))
         usual |= {game: line["seconds"]} if arm == REFERENCE else {}
-        part = min(1.0, usual[game] / line["seconds"])
-        within = "curve" in runs[0] and budget == "moves"
-        line["in time"] = float(np.mean([along(one, part) for one in runs])) if within else None
+        line["in time"] = None
+        if "curve" in runs[0] and budget == "moves" and game in usual:
+            part = min(1.0, usual[game] / line["seconds"])
+            line["in time"] = float(np.mean([along(one, part) for one in runs]))
         line["interval"] = None
         if line["score"] is not None:
             half = np.sqrt(sum(np.ptp(one["interval"]) ** 2 for one in rows)) / len(rows) / 2
@@ -282,6 +286,8 @@ def shown(line: rounds.Row) -> rounds.Row:
 def saved(folder: Path) -> list[dict[str, Any]]:
     """All results of a folder, by game, arm, budget and seed, the reference first."""
     found = [json.loads(path.read_text()) for path in folder.glob("*-*.json")]
+    if not found:
+        raise ValueError(f"expected results in {folder}, got none")
     return sorted(found, key=lambda one: (one["game"], ORDER.index(one["arm"]), one["budget"], one["seed"]))
 
 
@@ -298,7 +304,10 @@ def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
             text = json.dumps(measured(task, dataclasses.replace(task, seed=given.seeds[0])), indent=1)
             task.result.with_suffix(".new").write_text(text)
             task.result.with_suffix(".new").replace(task.result)
-        yield row(json.loads(task.result.read_text()))
+        found = json.loads(task.result.read_text())
+        if found["iterations"] != task.iterations:
+            raise ValueError(f"{task.result}: expected {task.iterations} iterations, got {found['iterations']}")
+        yield row(found)
 
 
 def plot(folder: Path, file: Path) -> None:
@@ -307,6 +316,8 @@ def plot(folder: Path, file: Path) -> None:
 
     found = [one for one in saved(folder) if "curve" in one]
     games = list(dict.fromkeys(one["game"] for one in found))
+    if not games:
+        raise ValueError(f"expected a game with solved positions for --plot, got none in {folder}")
     figure = Figure(figsize=(3.3 * len(games), 3.6), layout="constrained")
     panels = figure.subplots(1, len(games), squeeze=False)[0]
     for axes, game in zip(panels, games, strict=True):

@@ -324,6 +324,7 @@ def test_finished_positions_are_not_evaluated(going, chunks):
     jax.effects_barrier()
     assert sizes == [44] * chunks
     for some, full in zip(found, make_evaluate(game, net)({}, jax.random.key(0), states), strict=True):
+        # In jax 0.7 the last bits depend on the number of rows.
         np.testing.assert_allclose(np.asarray(some)[goes], np.asarray(full)[goes], rtol=1e-5, atol=1e-6)
         assert np.isfinite(some).all()
 
