@@ -219,9 +219,10 @@ def make_update(net: Network, config: Config) -> Update:
     """`update(learning, batch, progress) -> (learning, Losses)`, inside a function mapped over the mesh; `batch` is the
     device's share.
 
-    An update is skipped if its losses, gradients or new weights are not all finite. Weights, running statistics,
-    average, optimiser and update count then stay as they were. The learning rate and the average depend on that count.
-    Each device sees the same means, so all of them decide alike.
+    An update is skipped if its losses, the norm of its gradients, its rate or its running statistics are not all
+    finite. Weights, running statistics, average, optimiser and update count then stay as they were. The learning rate
+    and the average depend on that count. Each device sees the same means, so all of them decide alike. New weights are
+    finite then, since steps are bounded; looking at them would cost a GPU two kernels for every array.
     """
     optimiser = make_optimiser(config)
 
@@ -235,11 +236,13 @@ def make_update(net: Network, config: Config) -> Update:
         gradients, (losses, weights) = mesh.mean_over_devices(jax.grad(of_params, has_aux=True)(params))
         steps, optimiser_state = optimiser.update(gradients, learning.optimiser, params)
         rate = learning_rate(config, learning.updates, progress)
+        losses = losses._replace(gradient_norm=global_norm(gradients))
+        statistics = {name: arrays for name, arrays in weights.items() if name != "params"}
+        checked = jax.tree.leaves((losses, rate, statistics))
+        finite = jnp.stack([jnp.isfinite(x).all() for x in checked]).all()
         weights = {**weights, "params": jax.tree.map(lambda p, s: p + rate * s, params, steps)}
         decay = ema_decay(config, learning.updates)
         ema_weights = jax.tree.map(lambda a, w: decay * a + (1 - decay) * w, learning.ema_weights, weights)
-        losses = losses._replace(gradient_norm=global_norm(gradients))
-        finite = jnp.stack([jnp.isfinite(x).all() for x in jax.tree.leaves((losses, weights))]).all()
         # The count stays at MOST_SKIPPED, since the host looks at it only after the iteration.
         in_a_row = jnp.where(learning.skipped >= MOST_SKIPPED, learning.skipped, 0)
         made = Learning(weights, ema_weights, optimiser_state, learning.updates + 1, in_a_row)
