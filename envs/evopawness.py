@@ -19,6 +19,7 @@ bits. The friends and foes around a piece are words too, so legal shifts take a 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -72,33 +73,21 @@ class State(NamedTuple):
 # Tables
 
 
-def _reach() -> np.ndarray:
-    """uint32[2, 8, 4]: shifts of a piece by player, kind and step, as bits."""
-    reach = np.zeros((2, 8, 4), np.uint32)
-    for steps in range(4):
-        rays = lambda directions: sum(1 << (3 * d + r) for d in directions for r in range(steps))
-        reach[:, SOLDIER, steps] = rays([0]), rays([4])
-        reach[:, ROOK, steps] = rays(range(0, 8, 2))
-        reach[:, BISHOP, steps] = rays(range(1, 8, 2))
-        reach[:, QUEEN, steps] = rays(range(8))
-        reach[:, KNIGHT, steps] = sum(1 << j for j in range(24, 32))
-        reach[:, KING, steps] = sum(1 << j for j in range(24))
-    return reach
+def _shifts(wanted: Callable[[int, int], bool]) -> int:
+    """The wanted of the 32 shifts, as bits."""
+    return sum(1 << j for j, (dy, dx) in enumerate(SHIFTS) if wanted(dy, dx))
 
 
-def _links() -> np.ndarray:
-    """uint32[82, 82]: the bit of the shift from one cell to another, 0 if there is none."""
-    links = np.zeros((CELLS + 1, CELLS + 1), np.uint32)
-    for cell in range(CELLS):
-        for j, (dy, dx) in enumerate(SHIFTS):
-            y, x = cell // SIDE + dy, cell % SIDE + dx
-            if 0 <= y < SIDE and 0 <= x < SIDE:
-                links[cell, y * SIDE + x] = 1 << j
-    return links
+def _packed(numbers: dict[int, int]) -> int:
+    """Numbers below 8 in a word: number i in bits 3 i to 3 i + 2."""
+    return sum(number << 3 * i for i, number in numbers.items())
 
 
-REACH, LINKS = _reach(), _links()
-ON_BOARD = LINKS.sum(-1, dtype=np.uint32)  # uint32[82], shifts from each cell that stay on the board
+DIRECTION_OF = _packed({3 * dy + dx + 4: i for i, (dy, dx) in enumerate(DIRECTIONS)})
+JUMP_OF = _packed({(abs(dy) == 2) * 4 + (dy > 0) * 2 + (dx > 0): i for i, (dy, dx) in enumerate(JUMPS)})
+# The first bit of every direction, by kind; a range of 1 to 3 times that are its shifts.
+RAYS = {ROOK: 0o01010101, BISHOP: 0o10101010, QUEEN: 0o11111111}
+RUNS, LEAPS = (1 << 24) - 1, 0xFF << 24
 
 # int8[37, 5], by k: mana spent, then the piece's new hp (0: unchanged), gain of atk, gain of step, change of cell.
 EFFECTS = np.array(
@@ -144,6 +133,37 @@ def over(s: State, max_plies: int | None = MAX_PLIES) -> Array:
     return ended if max_plies is None else ended | (s.turn > max_plies)
 
 
+def _links(start: tuple[Array, Array], end: tuple[Array, Array]) -> Array:
+    """uint32, the bit of the shift from one cell (y, x) to another, 0 if there is none. Computed, since a TPU looks up
+    one number at a time."""
+    dy, dx = end[0] - start[0], end[1] - start[1]
+    far, near = jnp.maximum(abs(dy), abs(dx)), jnp.minimum(abs(dy), abs(dx))
+    direction = DIRECTION_OF >> 3 * (3 * jnp.sign(dy) + jnp.sign(dx) + 4) & 7
+    jump = JUMP_OF >> 3 * ((abs(dy) == 2) * 4 + (dy > 0) * 2 + (dx > 0)) & 7
+    jumps, runs = (far == 2) & (near == 1), (far > 0) & (far <= 3) & ((near == 0) | (near == far))
+    bit = jnp.where(jumps, 24 + jump, 3 * direction + far - 1).astype(jnp.uint32)
+    return jnp.where((jumps | runs) & (start[0] < SIDE) & (end[0] < SIDE), jnp.uint32(1) << bit, 0)
+
+
+def _reach(kind: Array, steps: Array, black: Array) -> Array:
+    """uint32, shifts of a piece on an endless board."""
+    rays = jnp.where(kind == SOLDIER, jnp.where(black, 1 << 12, 1), 0)
+    for of, directions in RAYS.items():
+        rays = jnp.where(kind == of, directions, rays)
+    reach = rays.astype(jnp.uint32) * ((1 << steps.astype(jnp.uint32)) - 1)
+    return jnp.where(kind == KNIGHT, jnp.uint32(LEAPS), jnp.where(kind == KING, jnp.uint32(RUNS), reach))
+
+
+def _leaves(y: Array, x: Array) -> Array:
+    """uint32, shifts from a cell that leave the board."""
+    leaves = jnp.uint32(0)
+    for n in (1, 2, 3):
+        for room, way in ((y, (-1, 0)), (SIDE - 1 - y, (1, 0)), (x, (0, -1)), (SIDE - 1 - x, (0, 1))):
+            far = _shifts(lambda dy, dx, n=n, way=way: dy * way[0] + dx * way[1] >= n)
+            leaves |= jnp.where(room < n, jnp.uint32(far), 0)
+    return leaves
+
+
 def options(s: State) -> tuple[Array, Array]:
     """Actions of the mover's six pieces as bits, even if the game is over; the skip belongs to no piece.
 
@@ -152,12 +172,14 @@ def options(s: State) -> tuple[Array, Array]:
     """
     black = (s.turn & 1) == 1
     mine = lambda x: jnp.where(black, x[1], x[0])
-    cell, kind, steps, mana = mine(s.cell), mine(s.kind), mine(s.step), mine(s.mana)
+    kind, steps, mana = mine(s.kind), mine(s.step), mine(s.mana)
+    cell = s.cell.astype(jnp.int32)
+    places = jax.lax.div(cell, SIDE), jax.lax.rem(cell, SIDE)
+    y, x = map(mine, places)
     # No two pieces share a cell, so the sum of their bits is the union.
-    links = jnp.asarray(LINKS)[cell[:, None], s.cell.ravel()].reshape(6, 2, 6).sum(-1, dtype=jnp.uint32)
+    links = _links((y[:, None, None], x[:, None, None]), places).sum(-1, dtype=jnp.uint32)
     friends, foes = jnp.where(black, links[:, 1], links[:, 0]), jnp.where(black, links[:, 0], links[:, 1])
-    reach = jnp.asarray(REACH)[black.astype(jnp.int8), kind, steps] & jnp.asarray(ON_BOARD)[cell]
-    shift = reach & jnp.where(kind == KING, foes, ~friends)
+    shift = _reach(kind, steps, black) & ~_leaves(y, x) & jnp.where(kind == KING, foes, ~friends)
     spend = (
         jnp.where((kind == SLEEPER) & (mana >= 3), 0b00001, 0)
         | jnp.where((kind == SOLDIER) & (mana >= 5), 0b01110, 0)
@@ -278,7 +300,7 @@ def _facts(s: State, viewer: Array, max_plies: int | None) -> tuple[Array, Array
     """Contents of the board, with the pieces of `viewer` as own and moving up: 12 pieces and the 3 rune cells.
 
     Returns:
-        (places float32[15, 81], facts float32[15, 28]): a 1 on the cell of each, and its values in the planes there.
+        (cells int32[15], facts float32[28, 15]): the cell of each, `OFF` if dead, and its values in the planes there.
     """
     turned = (viewer == 1) & (s.cell != OFF)
     cell = jnp.where(turned, s.cell + (CELLS - SIDE) - 2 * SIDE * (s.cell // SIDE), s.cell)
@@ -288,15 +310,35 @@ def _facts(s: State, viewer: Array, max_plies: int | None) -> tuple[Array, Array
     kinds = [s.kind == kind for kind in (KNIGHT, ROOK, BISHOP)]
     kinds += [(s.kind == SOLDIER) | (s.kind == SLEEPER), s.kind == QUEEN, s.kind == KING]
     mana = jnp.broadcast_to(s.mana[:, None], (2, 6))
-    facts = [s.hp, s.atk, s.step, s.kind != DEAD, *kinds, mana, moves]
-    facts = jnp.stack([x.astype(jnp.float32) for x in facts], axis=-1)[..., None]  # [side, piece, fact, 1]
-    own = (jnp.arange(2) == viewer)[:, None, None, None]
-    pairs = jnp.concatenate([jnp.where(own, facts, 0), jnp.where(own, 0, facts)], axis=-1).reshape(12, 24)
-    pieces = jnp.concatenate([pairs[:, :22], jnp.zeros((12, 4)), pairs[:, 22:]], axis=-1)
+    of_pieces = [s.hp, s.atk, s.step, s.kind != DEAD, *kinds, mana, moves]
+    own = (jnp.arange(2) == viewer)[:, None]
+    pairs = [jnp.where(side, x, 0).ravel() for x in of_pieces for side in (own, ~own)]
+    nothing = jnp.zeros(12)
     turn = jnp.eye(3) * (s.turn % TURNS_PER_REFRESH)
-    runes = jnp.concatenate([jnp.zeros((3, 22)), turn, s.runes[:, None], jnp.zeros((3, 2))], axis=-1)
-    places = jnp.concatenate([cell.ravel(), RUNE_CELLS])[:, None] == jnp.arange(CELLS)
-    return places.astype(jnp.float32), jnp.concatenate([pieces, runes]).astype(jnp.float32)
+    of_runes = [*jnp.zeros((22, 3)), *turn, s.runes, *jnp.zeros((2, 3))]
+    facts = [
+        jnp.concatenate([x.astype(jnp.float32), y.astype(jnp.float32)])
+        for x, y in zip([*pairs[:22], *[nothing] * 4, *pairs[22:]], of_runes, strict=True)
+    ]
+    return jnp.concatenate([cell.ravel().astype(jnp.int32), RUNE_CELLS]), jnp.stack(facts)
+
+
+def _planes(cells: Array, facts: Array) -> Array:
+    """float32[9, 9, 28 n]: n frames, int[n, 15] and [n, 28, 15] as from `_facts`, put on the board."""
+    frames, planes, _ = facts.shape
+
+    def added(cells: Array, facts: Array) -> Array:
+        board = jnp.zeros((CELLS + 1, frames, planes))
+        return board.at[cells, jnp.arange(frames)[:, None]].add(facts.mT)[:CELLS].reshape(CELLS, -1)
+
+    def multiplied(cells: Array, facts: Array) -> Array:
+        """A matrix unit multiplies by zeros faster than it puts frames side by side. Exact in any precision, since all
+        are small whole numbers."""
+        repeated = jnp.einsum("fpc,pq->fcq", facts, np.tile(np.eye(planes), frames))
+        blocks = (repeated * np.kron(np.eye(frames), np.ones(planes))[:, None]).reshape(-1, frames * planes)
+        return (jnp.arange(CELLS)[:, None] == cells.ravel()).astype(jnp.float32) @ blocks
+
+    return jax.lax.platform_dependent(cells, facts, tpu=multiplied, default=added).reshape(SIDE, SIDE, -1)
 
 
 def observe(s: State, max_plies: int | None = MAX_PLIES) -> Array:
@@ -309,18 +351,15 @@ def observe(s: State, max_plies: int | None = MAX_PLIES) -> Array:
         4, 5  step  12, 13   bishop   20, 21      the owner's mana
         6, 7  any   14, 15   soldier  22, 23, 24  turn modulo 5, each on one rune cell
     """
-    places, facts = _facts(s, s.turn & 1, max_plies)
-    # Exact in any precision: small whole numbers, at most one per cell and plane.
-    return (places.T @ facts).reshape(SIDE, SIDE, -1)
+    cells, facts = _facts(s, s.turn & 1, max_plies)
+    return _planes(cells[None], facts[None])
 
 
 def _observe_history(s: State, past: State, played: Array, max_plies: int | None) -> Array:
     """float32[9, 9, 28 n]: planes 28 h to 28 h + 27 show the position h plies ago, all 0 before the start."""
     frames = jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), s, past)
-    places, facts = jax.vmap(lambda frame: _facts(frame, s.turn & 1, max_plies))(frames)
-    facts *= (jnp.arange(len(facts)) <= played)[:, None, None]
-    planes = [p.T @ f for p, f in zip(places, facts, strict=True)]  # exact, see `observe`
-    return jnp.concatenate(planes, axis=-1).reshape(SIDE, SIDE, -1)
+    cells, facts = jax.vmap(lambda frame: _facts(frame, s.turn & 1, max_plies))(frames)
+    return _planes(cells, facts * (jnp.arange(len(facts)) <= played)[:, None, None])
 
 
 def flip_actions() -> np.ndarray:
