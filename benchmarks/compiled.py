@@ -1,13 +1,14 @@
 """What the compilers of a TPU and a GPU say of the programs of a run, on a machine without either.
 
-python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e] [--parts=rules,play,learn] [--json]
+python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e] [--parts=rules,play,learn,match,analysis] [--json]
 
 `--chip=v5e` needs `pip install 'jax[tpu]'`. `--chip=h100` and `--chip=t4` need `pip install jax-cuda12-plugin
 jax-cuda12-pjrt nvidia-cuda-nvcc-cu12`. A shape gives several chips, `v5e:2x4` or `h100:8`, that share the games; then
 `messages` and `bytes` are the operations between them and the bytes that these return, on every chip.
 Options are those of train.py, over the preset for the platform. `rules` are step, mask and observe of 4096 positions.
-`play` and `learn` are the two phases of an iteration. Each program gives a row with the seconds to compile and the GiB
-of memory, and each of its loops another one, indented by depth, for one round. A loop whose number of rounds the
+`play` and `learn` are the two phases of an iteration, `match` plays 128 games between two networks, and `analysis`
+searches one position, both with `num_simulations`. Each program gives a row with the seconds to compile and the GiB of
+memory, and each of its loops another one, indented by depth, for one round. A loop whose number of rounds the
 compiler cannot know has no `rounds` and counts once.
 
 For a TPU, `cycles` are those of one round, with inner loops multiplied by their `rounds`, and `products` is the share
@@ -49,15 +50,22 @@ from jax.experimental import topologies
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import envs
-from agents.config import preset
+from agents.arena.match import Round, make_group
+from agents.config import Config, for_play, preset
 from agents.network.network import PolicyValue, make_network
+from agents.players.analysis import make_analyst
+from agents.players.players import make_act
+from agents.players.spec import Player
 from agents.run.options import parse_options
 from agents.runtime import cli, mesh
 from agents.training.algorithms import algorithm_of
 from benchmarks import rounds
 from benchmarks.hlo import Cost, Loop, Program
+from envs.game import Game
 
 POSITIONS = 4096  # of a rules program
+MATCH_GAMES = 128  # in lockstep
+PARTS = "rules,play,learn"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -142,22 +150,62 @@ def of_tpu(cost: Cost) -> rounds.Row:
     }
 
 
-def programs(name: str, options: list[str], devices: list[Any]) -> dict[str, tuple[Any, tuple[Any, ...]]]:
-    """The programs of one game, jitted, with the shapes of their arguments; the rules on the first of the devices."""
+Shaped = tuple[Any, tuple[Any, ...]]
+"""A program, jitted, with the shapes of its arguments."""
+
+
+def placed(x: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding)
+
+
+def everywhere(tree: Any, devices: Mesh) -> Any:
+    return jax.tree.map(lambda x: placed(x, NamedSharding(devices, PartitionSpec())), tree)
+
+
+def divided(tree: Any, devices: Mesh) -> Any:
+    return jax.tree.map(lambda x: placed(x, NamedSharding(devices, PartitionSpec(mesh.GAMES))), tree)
+
+
+def match_program(game: Game, config: Config, weights: Any, devices: Mesh) -> Shaped:
+    """A match as `evaluate.py` plays it."""
+    player = Player("", make_act(game, config, config.num_simulations))
+    lanes = jnp.zeros(MATCH_GAMES, jnp.int32)
+    keys = lambda: jax.random.split(jax.random.key(0), devices.size)
+    games = lambda: Round(
+        jax.vmap(lambda _: game.init())(lanes), jnp.zeros((MATCH_GAMES, 2), jnp.uint32), lanes, keys()
+    )
+    group, seat = divided(jax.eval_shape(lambda: (games(), lanes)), devices)
+    weights, most = everywhere((weights, jax.ShapeDtypeStruct((), jnp.int32)), devices)
+    return jax.jit(make_group(game, player, player, devices)), (weights, weights, group, seat, most)
+
+
+def analysis_program(game: Game, config: Config, weights: Any, devices: Mesh) -> Shaped:
+    """A step of the search that `play.py` shows."""
+    analyst = make_analyst(
+        game, make_network(game, config), for_play(config, game, config.num_simulations), devices=devices
+    )
+    given = jax.eval_shape(lambda: (jax.random.key(0), game.init()))
+    tree = divided(jax.eval_shape(analyst.begin, weights, *given), devices)
+    return analyst.run_simulations, (*everywhere((weights, given[0]), devices), tree)
+
+
+def programs(name: str, options: list[str], devices: list[Any]) -> dict[str, Shaped]:
+    """The programs of one game; the rules and the analysis on the first of the devices."""
     game = envs.make(name)
     usual = preset(game, devices[0].platform, devices=len(devices))
     config = parse_options([f"--{option}" for option in options], usual)
     one, all_ = (Mesh(np.array(some), (mesh.GAMES,)) for some in (devices[:1], devices))
-    placed = lambda x, there: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=there)
-    on_chip = lambda tree: jax.tree.map(lambda x: placed(x, NamedSharding(one, PartitionSpec())), tree)
-    states = on_chip(jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(POSITIONS)))
-    actions = on_chip(jax.ShapeDtypeStruct((POSITIONS,), jnp.int32))
+    states = everywhere(jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(POSITIONS)), one)
+    actions = everywhere(jax.ShapeDtypeStruct((POSITIONS,), jnp.int32), one)
     algorithm, net = algorithm_of(config), make_network(game, config)
     run = jax.eval_shape(lambda: algorithm.start_run(game, net, config))
     run = jax.tree.map(placed, run, mesh.shardings(all_, algorithm.run_specs(run)))
-    progress = placed(jax.ShapeDtypeStruct((), jnp.float32), NamedSharding(all_, PartitionSpec()))
+    progress = everywhere(jax.ShapeDtypeStruct((), jnp.float32), all_)
     phase = functools.partial(jax.jit, donate_argnums=0)  # as a run compiles them
+    weights = jax.eval_shape(net.init, jax.random.key(0))
     return {
+        "match": match_program(game, config, weights, all_),
+        "analysis": analysis_program(game, config, weights, one),
         "step": (jax.jit(jax.vmap(game.step)), (states, actions)),
         "mask": (jax.jit(jax.vmap(game.mask)), (states,)),
         "observe": (jax.jit(jax.vmap(game.observe)), (states,)),
@@ -171,7 +219,7 @@ def main() -> None:
     parser.add_argument("game")
     parser.add_argument("options", nargs="*", help="OPTION=VALUE of train.py")
     parser.add_argument("--chip", default="v5e")
-    parser.add_argument("--parts", default="rules,play,learn")
+    parser.add_argument("--parts", default=PARTS)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with cli.errors():

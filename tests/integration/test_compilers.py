@@ -58,3 +58,10 @@ def test_an_iteration_on_a_gpu():
     assert step["unknown"] == 2 and step["other"] <= 70
     assert update["unknown"] <= 2 and update["other"] <= 500
     assert 0 < step["descent"] < 10 < step["network"]
+
+
+def test_a_match_and_an_analysis_compile():
+    found = rows("h100", "connect_four", "match,analysis", *SMALL)
+    assert {row["program"] for row in found} >= {"match", "analysis"}
+    for step in (row for row in found if row["program"].endswith(" search")):
+        assert 0 < step["network"] and step["unknown"] <= 4
