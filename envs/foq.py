@@ -143,9 +143,11 @@ def init(rows: int = 8, cols: int = 9, starts: Sequence[tuple[int, int]] | None 
 
 def reach(ripped: Array, square: Array | int) -> Array:
     """bool[R, C]: unripped squares to which a queen on `square` could slide."""
-    crossed, words = jnp.asarray(_crossed(*ripped.shape))[square], _pack(ripped)
-    hits = functools.reduce(jnp.bitwise_or, (crossed[w] & words[w] for w in range(len(words))))
-    return (hits == 0).reshape(ripped.shape)
+    words = _pack(ripped)
+    # A row of numbers for each square: a TPU looks up rows, but takes parts of other arrays slowly.
+    crossed = jnp.asarray(_crossed(*ripped.shape).reshape(ripped.size, -1))[square]
+    parts = (crossed[w * ripped.size : (w + 1) * ripped.size] & words[w] for w in range(len(words)))
+    return (functools.reduce(jnp.bitwise_or, parts) == 0).reshape(ripped.shape)
 
 
 def rip(ripped: Array, start: Array | int, target: Array | int) -> Array:

@@ -81,8 +81,11 @@ class Rules:
         """bool[]: the stone on (row, col) is part of a winning row of `stones`."""
         # The four lines through it, as windows of 11 bits with the stone in the middle.
         span, middle = 2 * REACH + 1, REACH
-        wide = jnp.pad(stones.astype(jnp.uint32) << REACH, REACH)
-        near = jax.lax.dynamic_slice(wide, (row,), (span,)) >> col.astype(jnp.uint32)
+        steps = [1 << i for i in reversed(range((self.size - 1).bit_length()))]
+        near = jnp.pad(stones.astype(jnp.uint32) << REACH, (REACH, REACH + sum(steps) + 1 - self.size))
+        for step in steps:  # rows from `row` on; a TPU would slice one board after the other
+            near = jnp.where(row & step, near[step:], near[:-step])
+        near = near >> col.astype(jnp.uint32)
         places = np.arange(span, dtype=np.uint32)
         gather = lambda bits: jnp.sum((near >> bits & 1) << places, dtype=jnp.uint32)
         across = near[middle] & (2**span - 1)
