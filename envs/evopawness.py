@@ -85,7 +85,7 @@ def _packed(numbers: dict[int, int]) -> int:
 
 DIRECTION_OF = _packed({3 * dy + dx + 4: i for i, (dy, dx) in enumerate(DIRECTIONS)})
 JUMP_OF = _packed({(abs(dy) == 2) * 4 + (dy > 0) * 2 + (dx > 0): i for i, (dy, dx) in enumerate(JUMPS)})
-# The first bit of every direction, by kind; a range of 1 to 3 times that are its shifts.
+# By kind, the shifts by one cell in its directions. Times 2**n - 1 they are its shifts by up to n cells.
 RAYS = {ROOK: 0o01010101, BISHOP: 0o10101010, QUEEN: 0o11111111}
 RUNS, LEAPS = (1 << 24) - 1, 0xFF << 24
 
