@@ -311,10 +311,11 @@ def results(given: argparse.Namespace) -> Iterator[rounds.Row]:
 
 
 def plot(folder: Path, file: Path) -> None:
-    """Learning curves of each game with solved positions: the mean over seeds, and each seed as a thin line."""
+    """Learning curves of the budget `moves` in each game with solved positions: the mean over seeds, and each seed as a
+    thin line."""
     from matplotlib.figure import Figure
 
-    found = [one for one in saved(folder) if "curve" in one]
+    found = [one for one in saved(folder) if "curve" in one and one["budget"] == "moves"]
     games = list(dict.fromkeys(one["game"] for one in found))
     if not games:
         raise ValueError(f"expected a game with solved positions for --plot, got none in {folder}")
