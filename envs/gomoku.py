@@ -12,7 +12,6 @@ import dataclasses
 import string
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 

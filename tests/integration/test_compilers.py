@@ -64,4 +64,4 @@ def test_a_match_and_an_analysis_compile():
     found = rows("h100", "connect_four", "match,analysis", *SMALL)
     assert {row["program"] for row in found} >= {"match", "analysis"}
     for step in (row for row in found if row["program"].endswith(" search")):
-        assert 0 < step["network"] and step["unknown"] <= 4
+        assert step["network"] > 0 and step["unknown"] <= 4
