@@ -86,9 +86,12 @@ def test_a_position_takes_less_than_100_bytes():
 # Planes and the perspective flip
 
 
-@pytest.fixture(scope="module")
-def facts():
-    """facts(records) -> (planes [N, 140, 9, 9], masks [N, A]) of game records of one default game, compiled once."""
+@pytest.fixture(params=["this platform", "tpu"])
+def facts(request, monkeypatch):
+    """facts(records) -> (planes [N, 140, 9, 9], masks [N, A]) of game records of one default game: as on this platform,
+    and by the branch of the program that a TPU takes."""
+    if request.param == "tpu":
+        monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, tpu, default: tpu(*given))
     game = envs.make("evopawness")
     look = jax.jit(jax.vmap(lambda s: (game.observe(s), game.mask(s))))
 
