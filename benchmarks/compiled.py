@@ -110,10 +110,14 @@ GPUS = {
 def chips(wanted: str) -> list[Any]:
     """The devices of `--chip`, which only compile."""
     name, _, shape = wanted.partition(":")
-    if name in GPUS:
-        described = {"topology": f"1x1x{shape or 1}", "target_config": GPUS[name].description()}
-        return topologies.get_topology_desc(name, platform="cuda", **described).devices
-    there = topologies.get_topology_desc(platform="tpu", topology_name=wanted if shape else f"{name}:2x2").devices
+    try:
+        if name in GPUS:
+            described = {"topology": f"1x1x{shape or 1}", "target_config": GPUS[name].description()}
+            return topologies.get_topology_desc(name, platform="cuda", **described).devices
+        chosen = wanted if shape else f"{name}:2x2"
+        there = topologies.get_topology_desc(platform="tpu", topology_name=chosen).devices
+    except RuntimeError as error:  # the compiler is not installed
+        raise ValueError(f"--chip={wanted}: {str(error).splitlines()[0]}") from error
     return there if shape else there[:1]
 
 
