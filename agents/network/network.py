@@ -290,7 +290,8 @@ def register_network(name: str, body: Body) -> None:
 class PolicyValue(nn.Module):
     """Body and heads. If every cell has the same kinds of actions, heads over the actions are maps over the board that
     share weights between cells. Up to two further actions (a pass) are allowed. Otherwise these heads are dense
-    layers. Where a body gives the features of every symmetry, the heads answer for each, and the mean is taken."""
+    layers. Where a body gives the features of every symmetry, the heads answer for each, and the mean is taken. What
+    the heads return, and all layers of the value but the body's features, is float32."""
 
     config: NetworkOptions
     game: Game
@@ -302,7 +303,7 @@ class PolicyValue(nn.Module):
         c = self.config
         norm = functools.partial(Norm, c.normalisation, self.train, self.axis, counted)
         x = BODIES[c.network](c, norm, planes.astype(c.dtype), self.game)
-        x = nn.relu(norm()(x)).astype(jnp.float32)
+        x = nn.relu(norm()(x))
         cells = x.reshape(-1, *x.shape[2:]) if x.ndim == 5 else x
         heads = Heads(
             policy=self.of_actions(cells, 1)[..., 0],
@@ -313,28 +314,30 @@ class PolicyValue(nn.Module):
 
     def of_actions(self, x: Array, outputs: int) -> Array:
         """A head over the actions, [B, A, outputs]."""
-        dense = functools.partial(nn.Dense, kernel_init=nn.initializers.zeros)  # starts uniform
+        # Starts uniform.
+        dense = functools.partial(nn.Dense, kernel_init=nn.initializers.zeros, dtype=jnp.float32)
         shape = len(x), self.game.num_actions, outputs
         if x.ndim == 2:
             return dense(self.game.num_actions * outputs)(x).reshape(shape)
         of_board = x.shape[1] * x.shape[2] * self.game.actions_per_cell
         others = self.game.num_actions - of_board
-        x = nn.relu(nn.Dense(x.shape[-1])(x))
+        x = nn.relu(nn.Dense(x.shape[-1], dtype=x.dtype)(x))
         if not 0 <= others <= 2:
             return dense(self.game.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
         of_cells = dense(self.game.actions_per_cell * outputs)(x).reshape(len(x), of_board, outputs)
         if not others:
             return of_cells
-        of_others = dense(others * outputs)(x.mean((1, 2))).reshape(len(x), others, outputs)
+        of_others = dense(others * outputs)(x.mean((1, 2), dtype=jnp.float32)).reshape(len(x), others, outputs)
         return jnp.concatenate([of_cells, of_others], axis=1)
 
     def value(self, x: Array) -> Array:
+        dense = functools.partial(nn.Dense, dtype=jnp.float32)
         if x.ndim == 4:
-            cells = nn.relu(nn.Dense(VALUE_CHANNELS)(x)).reshape(len(x), -1)
-            x = jnp.concatenate([pooled(x), cells], axis=-1)
-        x = nn.relu(nn.Dense(64)(x))
+            cells = nn.relu(dense(VALUE_CHANNELS)(x)).reshape(len(x), -1)
+            x = jnp.concatenate([x.mean((1, 2), dtype=jnp.float32), board_max(x).astype(jnp.float32), cells], axis=-1)
+        x = nn.relu(dense(64)(x))
         outputs = 1 if self.game.num_players == 2 else self.game.num_players
-        values = jnp.tanh(nn.Dense(outputs, kernel_init=nn.initializers.zeros)(x))
+        values = jnp.tanh(dense(outputs, kernel_init=nn.initializers.zeros)(x))
         return values[:, 0] if outputs == 1 else values
 
 

@@ -70,12 +70,14 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
     @jax.jit
     def look(run: Run, key: Array):
         index = replay.draw(run.replay, key, (config.batch_size,))
-        batch = replay.sample(game, run.replay, index, config)
-        if run.proof_targets is not None:
-            taught = proof_targets.draw(
-                run.proof_targets, key, (proof_targets.rows_per_batch(config, config.batch_size),)
-            )
-            batch = proof_targets.mixed(game, run.replay, run.proof_targets, index, taught, config)
+        rows = replay.take(game, run.replay, index, config)
+        if run.proof_targets is None:
+            batch = replay.batch_of(game, rows, config)
+        else:
+            count = proof_targets.rows_per_batch(config, config.batch_size)
+            taught = proof_targets.draw(run.proof_targets, key, (count,))
+            lessons = proof_targets.take(game, run.proof_targets, taught, config)
+            batch = proof_targets.mixed(game, rows, lessons, config)
         weights = run.learning.weights
         of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
         gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])

@@ -17,12 +17,12 @@ import jax
 import jax.numpy as jnp
 
 from agents.actions import to_mover_frame
-from agents.config import Config
+from agents.config import Config, LearnerOptions
 from agents.runtime import mesh
 from agents.solvers import proof_number
 from agents.solvers.proof_number import EMPTY, Graph
 from agents.training import replay
-from agents.training.replay import Batch
+from agents.training.replay import Batch, Drawn
 from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
@@ -143,32 +143,29 @@ def draw(targets: ProofTargets, key: Array, shape: tuple[int, ...]) -> Array:
     return jax.random.randint(key, shape, 0, lanes * jnp.clip(targets.cursor, 1, length))
 
 
-def sample(game: Game, targets: ProofTargets, index: Array, config: Config) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, seen through symmetries of the game. Only decided
-    moves count as legal, and all moves that keep the value are equally likely. Future targets are unknown (-1)."""
-    take = lambda x: x.reshape(-1, *x.shape[2:])[index]
-    turns, right = (
-        replay.Turns(replay.learned_symmetries(game, config), index + targets.cursor),
-        take(targets.right).astype(jnp.float32),
-    )
-    codes = turns.codes(take(targets.actions).astype(jnp.int32))
-    batch = Batch(
-        planes=turns.planes(jax.vmap(game.observe)(jax.tree.map(take, targets.observation_state))),
-        actions=codes,
+def take(game: Game, targets: ProofTargets, index: Array, config: Config) -> tuple[Drawn, Array]:
+    """The rows `index` int32[M], positions in the flattened ring, and where there is one, bool[M].
+
+    Only decided moves count as legal, and all moves that keep the value are equally likely. Future targets are unknown.
+    """
+    at = lambda x: x.reshape(-1, *x.shape[2:])[index]
+    right, value = at(targets.right).astype(jnp.float32), at(targets.value).astype(jnp.float32)
+    rows = Drawn(
+        observation_state=jax.tree.map(at, targets.observation_state),
+        actions=at(targets.actions),
         policy=right / jnp.maximum(right.sum(-1, keepdims=True), 1.0),
-        value=take(targets.value).astype(jnp.float32),
+        value=jnp.stack([value, -value], axis=-1),
+        number=index + targets.cursor,
+        future=jnp.full((len(index), game.num_actions), -1, jnp.int8) if config.future_weight else None,
     )
-    if config.future_weight:
-        batch = batch._replace(future=jnp.full((len(index), game.num_actions), -1, jnp.int8))
-    return batch
+    return rows, at(targets.there)
 
 
-def mixed(game: Game, rows: replay.Replay, targets: ProofTargets, index: Array, taught: Array, config: Config) -> Batch:
-    """A batch of the self-play rows `index`, the last of which give way to the proof rows `taught`. Empty places of the
-    proof ring leave the self-play row as it is."""
-    own = len(index) - len(taught)
-    first, last = (replay.sample(game, rows, part, config) for part in (index[:own], index[own:]))
-    there = targets.there.ravel()[taught]
+def mixed(game: Game, rows: Drawn, taught: tuple[Drawn, Array], config: LearnerOptions) -> Batch:
+    """A batch of self-play rows, the last of which give way to the proof rows that are there."""
+    lessons, there = taught
+    own = len(rows.number) - len(there)
+    first, last = (jax.tree.map(lambda x: x[part], rows) for part in (slice(own), slice(own, None)))
     choose = lambda new, old: jnp.where(there.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-    last = jax.tree.map(choose, sample(game, targets, taught, config), last)
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), first, last)
+    parts = (replay.batch_of(game, part, config) for part in (first, jax.tree.map(choose, lessons, last)))
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), *parts)

@@ -165,22 +165,47 @@ def learned_symmetries(game: Game, config: LearnerOptions) -> tuple[Symmetry, ..
     return game.symmetries if config.augment else game.symmetries[:1]
 
 
-def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
-    """The rows `index` int32[M], positions in the flattened ring, each seen through a symmetry of the game. Includes
-    the auxiliary targets that `config` needs."""
-    take = lambda x: x.reshape(-1, *x.shape[2:])[index]
-    rows, value = jax.tree.map(take, replay.rows), take(replay.target)
-    turns = Turns(learned_symmetries(game, config), index + replay.cursor)
-    batch = Batch(
-        planes=turns.planes(jax.vmap(game.observe)(rows.observation_state)),
-        actions=turns.codes(rows.actions.astype(jnp.int32)),
-        policy=rows.policy.astype(jnp.float32),
-        value=value[:, 0] if game.num_players == 2 else value,
+class Drawn(NamedTuple):
+    """Rows of the ring as they are stored; arrays lead with [M]. `batch_of` makes a batch of them."""
+
+    observation_state: Any
+    actions: Array  # int16[K], -1 in empty slots
+    policy: Array  # float16[K]
+    value: Array  # float32[n] by seat from the mover: target of the value head
+    number: Array  # int32[], which differs from row to row and from draw to draw
+    future: Array | None = None  # int8[A], see `future_moves` and `owners_in_the_end`
+
+
+def take(game: Game, replay: Replay, index: Array, config: Config) -> Drawn:
+    """The rows `index` int32[M], positions in the flattened ring, with the auxiliary targets that `config` needs."""
+    at = lambda x: x.reshape(-1, *x.shape[2:])[index]
+    rows = replay.rows
+    known = future_moves if rows.owners is None else owners_in_the_end
+    return Drawn(
+        observation_state=jax.tree.map(at, rows.observation_state),
+        actions=at(rows.actions),
+        policy=at(rows.policy),
+        value=at(replay.target),
+        number=index + replay.cursor,
+        future=known(game, replay, index) if config.future_weight else None,
     )
-    if config.future_weight:
-        known = future_moves if replay.rows.owners is None else owners_in_the_end
-        batch = batch._replace(future=turns.of_actions(known(game, replay, index)))
-    return batch
+
+
+def batch_of(game: Game, drawn: Drawn, config: LearnerOptions) -> Batch:
+    """A batch of the rows, each seen through a symmetry of the game."""
+    turns = Turns(learned_symmetries(game, config), drawn.number)
+    return Batch(
+        planes=turns.planes(jax.vmap(game.observe)(drawn.observation_state)),
+        actions=turns.codes(drawn.actions.astype(jnp.int32)),
+        policy=drawn.policy.astype(jnp.float32),
+        value=drawn.value[:, 0] if game.num_players == 2 else drawn.value,
+        future=None if drawn.future is None else turns.of_actions(drawn.future),
+    )
+
+
+def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
+    """A batch of the rows `index` int32[M], positions in the flattened ring."""
+    return batch_of(game, take(game, replay, index, config), config)
 
 
 def draw(replay: Replay, key: Array, shape: tuple[int, ...]) -> Array:
