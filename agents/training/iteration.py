@@ -132,7 +132,7 @@ def keys_of(run: Run) -> Keys:
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: SearchFunction | None = None):
     """`play(run) -> (run, SelfplayMetrics, Ended)`: T plies of self-play, inserted into the replay. With `proof_share`,
-    every device also adds positions from one proof search. `search` replaces that of `config`."""
+    every device also adds positions from proof searches. `search` replaces that of `config`."""
     platform = devices.devices.flat[0].platform
     forms = {"order": halving.order_on(platform), "packed": packing.packs_on(platform)}
     search = search or make_search(game, net, config, explore=True, **forms)

@@ -1,9 +1,9 @@
 """Proof targets: positions with proven results, learned in addition to self-play.
 
 Game results teach little where a mistake at every other move reverses the result. Every iteration therefore runs a
-proof search (agents/solvers/proof_number.py) from the position of one lane to the ends of the game. Decided positions
-of its graph become rows with exact values. For some of their moves it is known whether they keep the value. Chess
-engines correct their games with endgame tables in this way; no table is needed here.
+few proof searches (agents/solvers/proof_number.py) from positions of self-play to the ends of the game. Decided
+positions of their graphs become rows with exact values. For some of their moves it is known whether they keep the
+value. Chess engines correct their games with endgame tables in this way; no table is needed here.
 
 Searches begin at the ply from which about half of them finish; that ply is adapted during the run.
 """
@@ -26,7 +26,10 @@ from agents.training.replay import Batch, Drawn
 from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
-MAX_POSITIONS = 1 << 15  # of one proof search; each device runs one per iteration
+MAX_POSITIONS = 1 << 15  # of one proof search
+# Each search of an iteration begins in another lane, so that the rows differ. One takes about as long as 250 moves of
+# Flight of Queen on a CPU.
+MOVES_PER_SEARCH = 2048
 
 
 class ProofTargets(NamedTuple):
@@ -93,18 +96,32 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
         reach = jnp.minimum(targets.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
         root_key, pick_key = jax.random.split(key)
         off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
-        lane = off.argmin()
-        state = jax.tree.map(lambda x: x[lane], lanes.states)
-        seat = game.player(state).astype(jnp.int32)
-        graph = ask(state, jnp.float32(1))
-        rows = pick(game, graph, seat, pick_key, count * len(lanes.plies))
+        searches = min(max(config.plies_per_iteration * len(off) // MOVES_PER_SEARCH, 1), len(off))
+        chosen = jax.lax.top_k(-off, searches)[1]
+        of_search = -(-count * len(off) // searches)
+
+        def search(root: tuple[Array, Array]) -> tuple[Any, Array]:
+            lane, key = root
+            state = jax.tree.map(lambda x: x[lane], lanes.states)
+            graph = ask(state, jnp.float32(1))
+            rows = pick(game, graph, game.player(state).astype(jnp.int32), key, of_search)
+            return rows, proof_number.is_decided(graph.numbers)[0]
+
+        # Side by side all searches last as long as the longest, which pays where more of them cost little more a round.
+        rows, decided = jax.lax.platform_dependent(
+            (chosen, jax.random.split(pick_key, searches)),
+            cpu=lambda roots: jax.lax.map(search, roots),
+            default=jax.vmap(search),
+        )
+        places = lambda new: new.reshape(-1, *new.shape[2:])[: count * len(off)].reshape(count, -1, *new.shape[2:])
         write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(
-            ring, new.reshape(count, -1, *new.shape[1:]), targets.cursor % len(ring), axis=0
+            ring, places(new), targets.cursor % len(ring), axis=0
         )
         ring = jax.tree.map(write, targets[:5], rows)
-        proved = mesh.mean_over_devices(proof_number.is_decided(graph.numbers)[0].astype(jnp.float32))
-        after = ProofTargets(*ring, cursor=targets.cursor + count, reach=jnp.maximum(reach + 1 - 2 * proved, 0.0))
-        plies = mesh.mean_over_devices(lanes.plies[lane].astype(jnp.float32))
+        proved = mesh.mean_over_devices(decided.mean(dtype=jnp.float32))
+        step = (1 - 2 * proved) * jnp.maximum(reach / 8, 1.0)
+        after = ProofTargets(*ring, cursor=targets.cursor + count, reach=jnp.maximum(reach + step, 0.0))
+        plies = mesh.mean_over_devices(lanes.plies[chosen].mean(dtype=jnp.float32))
         return after, ProofMetrics(proved, plies, mesh.sum_over_devices(after.there))
 
     return teach

@@ -55,6 +55,28 @@ def test_searches_begin_as_early_as_they_come_to_an_end(parts):
     assert 10 < float(run.proof_targets.reach) < 42
 
 
+def test_accelerators_search_side_by_side_and_find_the_same(parts, monkeypatch):
+    """Eight searches from other positions, one after another and all at once."""
+    monkeypatch.setattr(proof_targets, "MOVES_PER_SEARCH", SMALL.num_envs * SMALL.plies_per_iteration // 8)
+    game, start, _, one = parts
+    run = start()
+    specs = run_specs(run)
+
+    def taught():
+        teach = proof_targets.make_teach(game, SMALL)
+        mapped = jax.shard_map(
+            lambda targets, lanes: teach(targets, lanes, jax.random.key(3)), mesh=one, check_vma=False,
+            in_specs=(specs.proof_targets, specs.lanes), out_specs=(specs.proof_targets, jax.sharding.PartitionSpec()),
+        )  # fmt: skip
+        return jax.device_get(jax.jit(mapped)(run.proof_targets, run.lanes))
+
+    in_turn = taught()
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, default, **others: default(*given))
+    at_once = taught()
+    assert jax.tree.all(jax.tree.map(np.array_equal, in_turn, at_once))
+    assert in_turn[0].there.sum() > 8
+
+
 def test_batches_hold_lessons_where_there_are_some(parts):
     """A quarter of 32 rows, in the places written; elsewhere rows of self-play stay."""
     game, start, iterate, _ = parts
