@@ -8,8 +8,8 @@ block, `worst` the largest of any layer: the root mean square of the difference 
 most probable move is the same. `value` and `worst value` are the mean and the largest difference of values in [-1, 1].
 With `--layers` one row for every layer instead.
 
-The heads compute in float32 in both forms. On a TPU a product of float32 numbers rounds its factors to bfloat16; this
-program shows what happens on the device where it runs.
+The value and the last layers of the other heads compute in float32 in both forms. On a TPU a product of float32 numbers
+rounds its factors to bfloat16; this program shows what happens on the device where it runs.
 """
 
 from __future__ import annotations
