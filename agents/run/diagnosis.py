@@ -76,8 +76,8 @@ def diagnose(run: Run, config: Config) -> dict[str, Any]:
         else:
             count = proof_targets.rows_per_batch(config, config.batch_size)
             taught = proof_targets.draw(run.proof_targets, key, (count,))
-            lessons = proof_targets.take(game, run.proof_targets, taught, config)
-            batch = proof_targets.mixed(game, rows, lessons, config)
+            proof_rows = proof_targets.take(game, run.proof_targets, taught, config)
+            batch = proof_targets.mixed(game, rows, proof_rows, config)
         weights = run.learning.weights
         of_params = lambda params: learner.loss(net, {**weights, "params": params}, batch, config)
         gradients, (losses, after) = jax.grad(of_params, has_aux=True)(weights["params"])

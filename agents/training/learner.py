@@ -276,18 +276,18 @@ def make_learner(game: Game, net: Network, config: Config, num_updates: int) -> 
         # All rows are taken before the loop. Inside it a TPU would copy the ring into another layout for every update,
         # and a GPU would wait for the loop of unknown length that looks for future moves.
         of_updates = lambda drawn: jax.tree.map(lambda x: x.reshape(num_updates, -1, *x.shape[1:]), drawn)
-        rows, lessons = of_updates(replay_lib.take(game, replay, index.ravel(), config)), None
+        rows, proof_rows = of_updates(replay_lib.take(game, replay, index.ravel(), config)), None
         if targets is not None and taught is not None:
-            lessons = of_updates(proof_targets.take(game, targets, taught.ravel(), config))
+            proof_rows = of_updates(proof_targets.take(game, targets, taught.ravel(), config))
 
         def body(learning, drawn):
-            rows, lessons = drawn
-            if lessons is None:
+            rows, proof_rows = drawn
+            if proof_rows is None:
                 batch = replay_lib.batch_of(game, rows, config)
             else:
-                batch = proof_targets.mixed(game, rows, lessons, config)
+                batch = proof_targets.mixed(game, rows, proof_rows, config)
             return update(learning, batch, progress)
 
-        return jax.lax.scan(body, learning, (rows, lessons))
+        return jax.lax.scan(body, learning, (rows, proof_rows))
 
     return learn

@@ -27,8 +27,8 @@ from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
 MAX_POSITIONS = 1 << 15  # of one proof search
-# Each search of an iteration begins in another lane, so that the rows differ. One takes about as long as 250 moves of
-# Flight of Queen on a CPU.
+# Each search of an iteration begins in another lane, so that the rows differ. On a CPU one takes about as long as 200
+# moves of self-play with one queen.
 MOVES_PER_SEARCH = 2048
 
 
@@ -178,11 +178,11 @@ def take(game: Game, targets: ProofTargets, index: Array, config: Config) -> tup
     return rows, at(targets.there)
 
 
-def mixed(game: Game, rows: Drawn, taught: tuple[Drawn, Array], config: LearnerOptions) -> Batch:
+def mixed(game: Game, rows: Drawn, proof_rows: tuple[Drawn, Array], config: LearnerOptions) -> Batch:
     """A batch of self-play rows, the last of which give way to the proof rows that are there."""
-    lessons, there = taught
+    proved, there = proof_rows
     own = len(rows.number) - len(there)
     first, last = (jax.tree.map(lambda x: x[part], rows) for part in (slice(own), slice(own, None)))
     choose = lambda new, old: jnp.where(there.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-    parts = (replay.batch_of(game, part, config) for part in (first, jax.tree.map(choose, lessons, last)))
+    parts = (replay.batch_of(game, part, config) for part in (first, jax.tree.map(choose, proved, last)))
     return jax.tree.map(lambda *parts: jnp.concatenate(parts), *parts)

@@ -85,14 +85,14 @@ def test_batches_hold_lessons_where_there_are_some(parts):
         run, _ = iterate(run, 0.0)
     taught = jnp.arange(8)
     full = run.proof_targets._replace(there=run.proof_targets.there.at[0].set(jnp.arange(16) < 5))
-    lessons = proof_targets.take(game, full, taught, SMALL)
+    from_proofs = proof_targets.take(game, full, taught, SMALL)
     batch = jax.device_get(
-        proof_targets.mixed(game, replay.take(game, run.replay, jnp.arange(32), SMALL), lessons, SMALL)
+        proof_targets.mixed(game, replay.take(game, run.replay, jnp.arange(32), SMALL), from_proofs, SMALL)
     )
     own = [
         jax.device_get(replay.sample(game, run.replay, part, SMALL)) for part in (jnp.arange(24), jnp.arange(24, 32))
     ]
-    proof_rows = jax.device_get(replay.batch_of(game, lessons[0], SMALL))
+    proof_rows = jax.device_get(replay.batch_of(game, from_proofs[0], SMALL))
     assert batch.planes.shape[0] == 32
     for name in batch._fields:
         rows, plain, last, taught_rows = (getattr(x, name) for x in (batch, own[0], own[1], proof_rows))
