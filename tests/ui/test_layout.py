@@ -62,6 +62,17 @@ def test_nothing_jumps(window, address):
     assert seen == [places] * len(seen)
 
 
+def test_thinking_moves_no_button(window, address):
+    """A thought that begins or ends while the mouse is on its way must not take the button from under it."""
+    fresh(window, address)
+    play(window)
+    press(window, "back")
+    known_result(window)
+    place = "const b = $('present').getBoundingClientRect(); return [b.x, b.y, b.width]"
+    seen = [window.execute_script(f"$('thinking').hidden = {hidden}; {place}") for hidden in ("true", "false")]
+    assert seen[0] == seen[1]
+
+
 def test_a_mouse_leaves_no_focus_ring(window, address):
     fresh(window, address)
     press(window, "flip")
