@@ -99,7 +99,10 @@ def completed_values(edges: Edges, gumbel_value_scale: float, rescale: bool) -> 
     """
     values = completed_q(edges)
     if rescale:
-        low, high = values.min(-1, keepdims=True), values.max(-1, keepdims=True)
+        # A refuted move still sets the range. Otherwise the range may be that of two nearly equal moves, and every move
+        # that loses at once is tried before the search returns to the good one.
+        refuted = jnp.where((edges.visits > 0) & ~legal(edges), edges.edge_values, jnp.inf).min(-1, keepdims=True)
+        low, high = jnp.minimum(values.min(-1, keepdims=True), refuted), values.max(-1, keepdims=True)
         values = (values - low) / jnp.maximum(high - low, 1e-8)
     return (VISIT_OFFSET + edges.visits.max(-1, keepdims=True)) * gumbel_value_scale * values
 

@@ -214,9 +214,9 @@ def test_a_refuted_move_does_not_count_in_the_values_of_the_others():
     mixed = (0.2 + 5 * 0.3) / 6
     completed = [[0.6, mixed, 0.0, mixed, mixed]]
     np.testing.assert_allclose(completed_q(final_candidates(edges)), completed, rtol=1e-6)
-    # The range is that of the moves that are left, from 0 to 0.6, not from -0.5; the most visited of all has 4 visits.
+    # The refuted move sets the lower end of the range, -1, the first one the upper end, 0.6. The most visited has 4.
     spread = completed_values(final_candidates(edges), gumbel_value_scale=0.1, rescale=True)
-    np.testing.assert_allclose(spread, 5.4 * np.array(completed) / 0.6, rtol=1e-5)
+    np.testing.assert_allclose(spread, 5.4 * (np.array(completed) + 1) / 1.6, rtol=1e-5)
     policy = jnp.array([[0.5, 0.0, 0.25, 0.25, 0.0]])
     assert searched_value(edges, policy)[0] == pytest.approx(0.5 * 0.6 + 0.25 * mixed)
     # The first edge is sure of a draw at least.

@@ -128,7 +128,8 @@ function completedQ({visits, q, logits, raw, allowed}) {
 
 function scaledValues(game, edges) {
   const {values, mixed} = completedQ(edges), {scale, rescale} = game.network;
-  const low = Math.min(mixed, ...values), range = Math.max(Math.max(mixed, ...values) - low, 1e-8);
+  const refuted = edges.q.filter((_, i) => edges.visits[i] > 0 && !edges.allowed[i]); // they still set the range
+  const low = Math.min(mixed, ...values, ...refuted), range = Math.max(Math.max(mixed, ...values) - low, 1e-8);
   const weight = (VISIT_OFFSET + Math.max(0, ...edges.visits)) * scale;
   return values.map((x) => weight * (rescale ? (x - low) / range : x));
 }
