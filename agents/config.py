@@ -129,7 +129,8 @@ class SearchOptions(Options):
     num_simulations: Annotated[int, Range(least=1, most=2**20)] = 16
     """Search simulations per move (N)."""
     search: Literal["gumbel", "puct"] = "gumbel"
-    """Gumbel improves the policy even with few simulations (Danihelka et al. 2022). PUCT is AlphaZero's search."""
+    """Search algorithm. Gumbel improves the policy even with few simulations (Danihelka et al. 2022). PUCT is
+    AlphaZero's search."""
     search_loop: Literal["native", "mctx"] = "native"
     """Implementation of the tree loop. The native loop writes only along the path of a simulation. mctx's own loop is
     the reference. It draws random numbers for all lanes together, so its games depend on the number of devices."""
@@ -216,7 +217,7 @@ class NetworkOptions(Options):
     normalisation: Literal["batch", "layer", "none"] = "batch"
     """Normalisation of the body. agents/network/network.py gives the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Arithmetic of the body; weights and heads stay in float32."""
+    """Arithmetic of the body and of the policy's hidden layers; weights and the rest of the heads stay in float32."""
     future_weight: Annotated[float, Range(least=0)] = 0.0
     """Weight of an auxiliary loss: who makes each move in the rest of the game. It needs no knowledge of the game and
     teaches where play will go. In games that report the final owner of each cell (`Hints.owners`: Go and Othello),
@@ -237,7 +238,8 @@ class LearnerOptions(Options):
     batch_size: Annotated[int, Range(least=1, most=2**20)] = 128
     """Rows in one update."""
     optimiser: Literal["muon", "adamw"] = "muon"
-    """Muon trains convolutional networks with fewer samples. See docs/notes/ and agents/training/learner.py."""
+    """Optimiser of the learner. Muon trains convolutional networks with fewer samples. See
+    docs/notes/2026-11-21-flight-of-queen.md and agents/training/learner.py."""
     learning_rate: Annotated[float, Range(above=0)] = 5e-3
     """Peak learning rate, after `warmup_positions`. For AdamW use 2e-3."""
     final_lr_fraction: Annotated[float, Range(least=0, most=1)] = 0.05

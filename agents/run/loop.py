@@ -198,7 +198,7 @@ def demand_memory(
         play=max(n for n in plays if n is not None),
         learn=learns,
         run=memory.held(run),
-        ring=memory.held(run.replay),
+        ring=memory.held((run.replay, run.proof_targets)),  # both grow with --replay_capacity
         weights=memory.held((run.learning, run.reference_weights)),
         saved=device.platform == "cpu",
     )

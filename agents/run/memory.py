@@ -48,7 +48,7 @@ def host() -> int | None:
     """Bytes of the machine that this process may use: all of them, or a container's limit. None if unknown."""
     if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
         return None
-    return min(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits())
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits()])
 
 
 def limits(root: Path = Path("/")) -> Iterator[int]:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclasses.dataclass(frozen=True)
 class ProcessOptions(Options):
-    """Several processes, and a run to go on with."""
+    """Several processes, and a run to continue."""
 
     coordinator: str = ""
     """For several processes, one on every host: HOST:PORT of the first process. With `auto`, the environment of Slurm,
@@ -97,6 +97,9 @@ class _FirstLook(argparse.ArgumentParser):
         fail(message)
 
 
+UNDERSCORED = re.compile(r"(?<=^--)[a-z][a-z0-9-]*")  # names of options, which may be written with hyphens
+
+
 def _number(text: str | None) -> int | None:
     if text is not None and not re.fullmatch(r"-?[0-9]{1,30}", text):
         raise ValueError(f"--num_processes and --process_id: expected whole numbers, got {text}")
@@ -105,6 +108,7 @@ def _number(text: str | None) -> int | None:
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     """Parses the options of `train.py`: the config, and the checkpoint to resume from, if any."""
+    arguments = [UNDERSCORED.sub(lambda name: name[0].replace("-", "_"), a) for a in arguments]
     demand_values(arguments)
     mesh.claim_cores()
     first = _FirstLook(add_help=False, allow_abbrev=False)

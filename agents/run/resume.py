@@ -22,8 +22,8 @@ from agents.storage.checkpoint import CheckpointError, Snapshot
 from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
 
-# Options that determine the shapes of the weights.
-SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight")
+# Options that determine the shapes of the weights, or what they mean.
+SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "canonical")
 
 
 def sizes(path: Path) -> dict[str, Any]:
@@ -48,7 +48,8 @@ def begin_with(net: Network, config: Config) -> Network:
     grows &= config.blocks == its.blocks or config.network in ("resnet", "equivariant")
     small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
     weights, known = models.load_arrays(path, its), models.shapes_of(its.env, its)
-    if jax.tree.map(np.shape, known) != jax.tree.map(np.shape, models.shapes_of(its.env, small)) or not grows:
+    same = jax.tree.map(np.shape, known) == jax.tree.map(np.shape, models.shapes_of(its.env, small))
+    if not same or not grows or its.canonical != config.canonical:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
         raise CheckpointError(f"--init_from: {path} is a network of {', '.join(other)}")
     wanted, boards = models.shapes_of(config.env, small), (_board(its.env), _board(config.env))

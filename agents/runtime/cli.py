@@ -34,12 +34,16 @@ def fail(message: Any) -> NoReturn:
 
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
-    """Reports user errors (ValueError, OSError) in one line and turns Ctrl-C into exit code 130. Any other exception is
-    a bug and keeps its traceback."""
+    """Reports user errors (ValueError, OSError) and too little memory in one line and turns Ctrl-C into exit code 130.
+    Any other exception is a bug and keeps its traceback."""
     try:
         yield
     except (ValueError, OSError) as error:
         fail(error)
+    except (MemoryError, jax.errors.JaxRuntimeError) as error:
+        if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        fail(f"out of memory; smaller numbers of games, positions or simulations need less: {str(error)[:200]}")
     except KeyboardInterrupt:
         print(file=sys.stderr)  # the shell prompt starts on a new line
         raise SystemExit(130) from None

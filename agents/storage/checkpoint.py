@@ -301,7 +301,7 @@ def _tidy(folder: Path, keep: int) -> None:
         withdraw(old)  # a half-removed folder must not look like a checkpoint
     for kind in ("networks", "resume"):
         for aside in (folder / kind).glob(f"*{OLD}"):
-            shutil.rmtree(aside)
+            shutil.rmtree(aside, ignore_errors=True)  # the new checkpoint is complete, whatever happens to the old one
     _remove_unfinished(folder)
 
 
@@ -428,7 +428,7 @@ def record(text: str, where: str) -> dict[str, Any]:
         config = config_lib.config_of_record(found["config"])
         envs.demand_named(config.env)
         return {**found, "config": config}
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
         raise CheckpointError(f"{where} is damaged or of another version: {error}") from error
 
 

@@ -58,4 +58,12 @@ def register_algorithm(name: str, algorithm: Algorithm, options: Mapping[str, An
 
 
 def algorithm_of(config: Config) -> Algorithm:
+    """The algorithm of a recipe.
+
+    Raises:
+        ValueError: no recipe of this name is known in this process.
+    """
+    if config.recipe not in RECIPES:
+        known = ", ".join(RECIPES)
+        raise ValueError(f"--recipe={config.recipe}: expected one of {known}, or the program that registers it")
     return REGISTRY.get(config.recipe, DEFAULT)

@@ -118,7 +118,8 @@ class Keys(NamedTuple):
 
     play: Array  # one per lane
     draw: Array  # one per device, which draws from its own rows
-    teach: Array  # likewise
+    teach: Array  # likewise, where it searches for proofs
+    proved: Array  # likewise, which proof rows it draws
 
 
 def keys_of(run: Run) -> Keys:
@@ -126,8 +127,7 @@ def keys_of(run: Run) -> Keys:
     key = jax.random.fold_in(jax.random.wrap_key_data(run.key), run.iteration)
     play, _, draw = jax.random.split(key, 3)
     of_lanes = keys.of_lanes(play, mesh.numbers(run.lanes.plies))
-    draw, teach = jax.random.split(jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)))
-    return Keys(of_lanes, draw, teach)
+    return Keys(of_lanes, *jax.random.split(jax.random.fold_in(draw, jax.lax.axis_index(mesh.GAMES)), 3))
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: SearchFunction | None = None):
@@ -166,7 +166,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     def learn(run: Run, progress: Array) -> tuple[Run, LearnerMetrics]:
         now = keys_of(run)
         index = replay.draw(run.replay, now.draw, (num_updates, batch))
-        taught = None if run.proof_targets is None else proof_targets.draw(run.proof_targets, now.teach, proof_rows)
+        taught = None if run.proof_targets is None else proof_targets.draw(run.proof_targets, now.proved, proof_rows)
 
         def no_updates(learning):
             nothing = jnp.full(num_updates, jnp.nan)

@@ -143,8 +143,9 @@ def of_games(rows: Row) -> Array:
     return (rows.actions >= 0).any(-1)
 
 
-def held_out(count: int) -> Array:
-    return jnp.arange(count) % HELD_OUT == HELD_OUT - 1
+def held_out(lanes: Array) -> Array:
+    """bool[B], whether a lane is only validated, never learned; `lanes` is this device's share."""
+    return mesh.numbers(lanes) % HELD_OUT == HELD_OUT - 1
 
 
 def make_play(game: Game, net: Network, config: Config, devices: Mesh):
@@ -156,7 +157,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
         lanes = new_lanes(game, keys.fold_in(now.play, 0), len(run.lanes.plies), config)
         lanes, rows = play_games(run.learning.ema_weights, keys.fold_in(now.play, 1), lanes, run.iteration == 0)
         result, target = discounted(rows)
-        learned = of_games(rows) & ~held_out(len(lanes.plies))
+        learned = of_games(rows) & ~held_out(lanes.plies)
         games, rewards = mesh.sum_over_devices(rows.done), rows.rewards[-1]
         played = GenerationMetrics(
             games=games,
@@ -194,12 +195,14 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
         nothing = learner.Losses(*[jnp.float32(0)] * len(learner.Losses._fields))
         learning, losses = jax.lax.fori_loop(0, chunks, chunk, (run.learning, nothing))
         losses = mesh.mean_over_devices(jax.tree.map(lambda x: x / chunks, losses))
-        others = of_games(run.replay.rows) & held_out(run.replay.known.shape[1])
+        others = of_games(run.replay.rows) & held_out(run.replay.known[0])
         index = replay.draw(run.replay._replace(known=others), check_key, (VALIDATED,))
         sample = replay.sample(game, run.replay, index, config)
         error = jnp.square(net.apply(learning.ema_weights, sample.planes)[1] - sample.value).mean()
+        some = others.any()  # a device may have no such lane
+        counted, total = mesh.sum_over_devices(some), mesh.sum_over_devices(jnp.where(some, error, 0.0))
         learned = RegressionMetrics(
-            validation_loss=mesh.mean_over_devices(error),
+            validation_loss=jnp.where(counted > 0, total / counted, jnp.nan),
             policy_loss=losses.policy_loss,
             value_loss=losses.value_loss,
             target_entropy=losses.target_entropy,

@@ -35,6 +35,7 @@ def test_a_run_begins_with_the_network_of_another(folders):
     for other, named in (
         ({"channels": 4, "blocks": 2}, "--channels=8, --blocks=1$"),
         ({"channels": 16, "slides": False}, "--channels=8, --slides=True$"),
+        ({"canonical": True}, "--canonical=False$"),
     ):
         with pytest.raises(CheckpointError, match=f"network of {named}"):
             begin(dataclasses.replace(config, **other))

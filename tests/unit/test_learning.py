@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import json
 
 import jax
 import jax.numpy as jnp
@@ -364,6 +365,9 @@ def test_options_of_earlier_versions_count_positions_now():
     assert (read.warmup_positions, read.ema_positions, read.rating_positions) == (25_600, 128_000, 512_000)
     with pytest.raises(TypeError, match="unheard_of"):
         config_lib.config_of_record({**saved, "unheard_of": 1})
+    for damaged in ({"warmup_updates": 5}, {"average_decay": 0.9}, {"average_decay": 0.9, "batch_size": float("inf")}):
+        with pytest.raises(checkpoint.CheckpointError, match="damaged or of another version"):
+            checkpoint.record(json.dumps({"config": damaged}), "x.json")
 
 
 KINDS = [(network, kind, False) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]

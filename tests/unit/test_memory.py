@@ -136,3 +136,5 @@ def test_limits_of_containers(tmp_path, monkeypatch):
     assert list(memory.limits(tmp_path)) == []
     monkeypatch.setattr(memory, "limits", lambda: iter([5000, 4000]))
     assert not hasattr(os, "sysconf") or memory.host() == 4000
+    monkeypatch.setattr(memory, "limits", lambda: iter([]))
+    assert not hasattr(os, "sysconf") or memory.host() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

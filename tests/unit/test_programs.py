@@ -117,6 +117,8 @@ BAD = {
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
     "no games": ("train.py", ["--num_envs=0"], "--num_envs: expected 1"),
     "weights of nothing": ("train.py", ["--init_from=nowhere"], "nowhere does not exist"),
+    "an option with hyphens": ("train.py", ["--num-envs=0"], "--num_envs: expected 1"),
+    "half of the processes": ("train.py", ["--num-processes=2"], "--coordinator"),
     "no such devices": ("train.py", ["--devices=99"], "--devices=99: expected 1"),
     "no number": ("train.py", ["--num_envs=many"], "num_envs"),
     "no choice": ("train.py", ["--search=alphabeta"], "gumbel"),

@@ -15,6 +15,7 @@ from agents.runtime import mesh
 from agents.search import selection
 from agents.search.tree import SearchResult
 from agents.training import iteration, replay, selfplay
+from agents.training.algorithms import algorithm_of
 from agents.training.learner import policy_cross_entropy
 from envs import evopawness
 
@@ -275,3 +276,10 @@ def test_rows_of_evopawness_are_small():
     config = dataclasses.replace(preset(game, "cpu"), num_envs=4, batch_size=4)
     run = jax.eval_shape(lambda: iteration.start_run(game, make_network(game, config), config))
     assert 341 < replay.row_bytes(run.replay.rows) <= 1500  # more than the five positions in it
+
+
+def test_a_recipe_that_this_process_does_not_know_is_no_other_recipe():
+    for name in RECIPES:
+        assert algorithm_of(Config(recipe=name)).make_learn
+    with pytest.raises(ValueError, match="--recipe=playouts: expected one of default, .*, or the program"):
+        algorithm_of(Config(recipe="playouts"))

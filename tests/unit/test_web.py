@@ -110,8 +110,11 @@ def test_undo_and_redo_pass_over_the_engine(client):
     session = ask(client, session, "undo")
     session = ask(client, session, "resign")
     assert session["result"] == [-1, 1]
+    assert not session["redo"]  # moves after the end would make a game that cannot be loaded
+    assert "nothing to make again" in ask(client, session, "redo", status=409)
     session = ask(client, session, "undo")
     assert not session["over"]
+    assert session["redo"]
     assert "nothing to take back" in ask(client, session, "undo", status=409)
 
 

@@ -160,7 +160,7 @@ class Session {
 
   redo(version) {
     this.current(version);
-    if (!this.undone.length) throw new Refused(409, "there is nothing to make again");
+    if (!this.undone.length || this.resigned !== null) throw new Refused(409, "there is nothing to make again");
     do this.append(this.undone.pop()); while (this.undone.length && this.players.includes(PERSON) && !this.personsTurn);
     this.changed(false);
   }
@@ -361,7 +361,7 @@ class Session {
       history: this.actions.map((a, i) => ({action: this.name(a), words: about.actions[a].words, player: this.positions[i].player})),
       last: this.last(this.actions.length), undo: this.actions.length > 0 || this.resigned !== null,
       lines: this.lines.map((line) => ({from: this.shared(line), words: line.actions.slice(this.shared(line)).map((a) => about.actions[a].words)})),
-      redo: this.undone.length > 0, save: this.save()};
+      redo: this.undone.length > 0 && this.resigned === null, save: this.save()};
   }
 
   news() {

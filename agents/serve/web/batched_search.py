@@ -95,12 +95,14 @@ def make_engine(game: Game, spec: PlayerSpec, step: int) -> SearchEngine:
 
 
 def renewed(engine: SearchEngine) -> SearchEngine:
-    """The engine with the newest network of its run; unchanged if there is no network any more."""
+    """The engine with the newest network of its run; unchanged if there is none any more, or one of another size, for
+    which the compiled programs do not serve."""
     with contextlib.suppress(models.CheckpointError, OSError):
         path = None if engine.folder is None else models.find_network(Path(engine.folder))
         if path is not None and path != engine.path:
             weights = jax.device_put(models.load_arrays(path, models.about(path)["config"]))
-            return dataclasses.replace(engine, path=path, weights=weights)
+            if jax.tree.map(jnp.shape, weights) == jax.tree.map(jnp.shape, engine.weights):
+                return dataclasses.replace(engine, path=path, weights=weights)
     return engine
 
 

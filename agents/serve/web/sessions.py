@@ -29,7 +29,7 @@ from envs.game import Game, first_player, seats, titles
 PROOFS = 200_000  # positions of the proof search before the network, on the page; 100 MB for Flight of Queen
 MOST_SESSIONS = 500
 OLDEST = 24 * 3600.0  # seconds without a call before a session is closed
-MOST_THINKING_SECONDS = 60.0
+LEAST_THINKING_SECONDS, MOST_THINKING_SECONDS = 0.1, 60.0
 LONGEST_MESSAGE = 400  # characters of a game's error message, which quotes the input
 REVIEW_SHARE = 0.5  # simulations of each position of a review, as a share of those of a move
 REVIEWS_AT_ONCE = 8  # positions; a width of `batched_search.WIDTHS`
@@ -61,7 +61,10 @@ class ServerContext:
         if name in (self.options.env, self.own.name):
             return self.own
         if isinstance(name, str) and levels.offered(name):
-            return envs.make(name)
+            try:
+                return envs.make(name)
+            except ValueError as error:  # such as an option that is given twice
+                raise Refused(400, str(error)) from error
         known = ", ".join(dict.fromkeys((self.own.name, *envs.list())))
         raise Refused(400, f"{str(name)[:60]} is not played here, only {known} with the usual options")
 
@@ -267,7 +270,7 @@ class Session:
     def redo(self, version: Any) -> None:
         with self.lock:
             self._current(version)
-            if not self.undone:
+            if not self.undone or self.resigned is not None:
                 raise Refused(409, "there is nothing to make again")
             self._append(self.undone.pop())
             while self.undone and PERSON in self.players and not self._persons_turn():
@@ -499,7 +502,7 @@ class Session:
             ],
             "last": self._last(len(self.actions)),
             "undo": bool(self.actions) or self.resigned is not None,
-            "redo": bool(self.undone),
+            "redo": bool(self.undone) and self.resigned is None,
             "lines": [self._line(line) for line in self.lines],
             "save": self.save(),
         }
@@ -680,9 +683,9 @@ class Sessions:
         whole = isinstance(simulations, int) and not isinstance(simulations, bool)
         if not whole or not 1 <= simulations <= MOST_SIMULATIONS:
             raise Refused(400, f"simulations: expected a whole number from 1 to {MOST_SIMULATIONS}")
-        longest = max(MOST_THINKING_SECONDS, options.seconds)
-        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0.1 <= seconds <= longest:
-            raise Refused(400, f"seconds: expected a number from 0.1 to {longest:g}")
+        least, most = min(LEAST_THINKING_SECONDS, options.seconds), max(MOST_THINKING_SECONDS, options.seconds)
+        if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not least <= seconds <= most:
+            raise Refused(400, f"seconds: expected a number from {least:g} to {most:g}")
         return Limits(simulations, float(seconds))
 
     def remove(self, name: str) -> None:
