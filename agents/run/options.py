@@ -30,7 +30,7 @@ from agents.config import (
 )
 from agents.run.resume import sizes
 from agents.runtime import mesh, processes
-from agents.runtime.cli import demand_values, fail, parse_command
+from agents.runtime.cli import HELP, demand_values, fail, parse_command
 from agents.storage import checkpoint
 
 T = TypeVar("T")
@@ -108,7 +108,8 @@ def _number(text: str | None) -> int | None:
 
 def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
     """Parses the options of `train.py`: the config, and the checkpoint to resume from, if any."""
-    arguments = [UNDERSCORED.sub(lambda name: name[0].replace("-", "_"), a) for a in arguments]
+    underscored = lambda argument: UNDERSCORED.sub(lambda name: name[0].replace("-", "_"), argument)
+    arguments = [a if a in HELP else underscored(a) for a in arguments]
     demand_values(arguments)
     mesh.claim_cores()
     first = _FirstLook(add_help=False, allow_abbrev=False)
