@@ -202,7 +202,7 @@ def make_tree_policy(
     ) -> tuple[Array, Array, Tree]:
         def draw(sample, key):
             """Draws for all codes, so that trees over slots see the same noise."""
-            return at_edges(keys.draw_lanes(sample, key, (len(tree.size), game.num_actions)))
+            return at_edges(keys.draw_lanes(sample, key, (len(tree.visits), game.num_actions)))
 
         def at_edges(values):
             return values if num_slots is None else at_slots(values, tree_policy.codes(roots_only(tree))[:, ROOT])
@@ -308,6 +308,7 @@ def search_with(tree_policy: TreePolicy, game: Game, num_simulations: int, explo
 
     def search(weights: Any, key: Array, states: Any, plies: Array) -> SearchResult:
         tree = tree_policy.init_tree(weights, keys.fold_in(key, keys.APART), states, num_simulations + 1)
+        tree = tree_search.aligned(tree)
         edge, policy, tree = tree_policy.run_simulations(weights, key, tree, plies, explore)
         legal, edges = jax.vmap(game.mask)(states), root_edges(tree)
         codes = jnp.broadcast_to(tree_policy.codes(roots_only(tree))[:, ROOT], edges.logits.shape)

@@ -54,7 +54,7 @@ class Edges(NamedTuple):
 class Tree(NamedTuple):
     """The trees of a batch, with room for C nodes each. Nodes are in the order of creation, the root first."""
 
-    size: Array  # int32[B], nodes in use
+    size: Array  # int32[B], nodes in use; int32[], where the next step puts its nodes in every tree, see `aligned`
     states: Any  # [B, C, ...]
     mover: Array  # int8[B, C]
     over: Array  # bool[B, C]
@@ -164,6 +164,13 @@ def init_tree(root: Leaf, states: Any, max_nodes: int, proofs: bool = False) -> 
     )
 
 
+def aligned(tree: Tree) -> Tree:
+    """The same fresh trees, whose nodes will be at the same places in all of them: those of a step side by side, in the
+    order of its simulations. So a step writes them as one block. A simulation without a new node leaves a gap, which
+    has no parent. Such trees cannot be divided, and `advance_root` does not take them."""
+    return tree._replace(size=jnp.int32(1))
+
+
 def upper_bounds(leaf: Leaf) -> Array:
     """Upper bounds of a new node's edges for its mover, int8[B, K]: 1, or -1 if there is no edge."""
     return jnp.where(leaf.logits > ILLEGAL / 2, 1, -1).astype(jnp.int8)
@@ -264,7 +271,7 @@ class Path(NamedTuple):
 def descend(tree: Tree, first: Array, nodes: Array) -> Path:
     """Follows the selected edges, after the root's edges `first` int32[M], until all paths have ended; -1 is no path.
     Overwrites `nodes`; only its first row, which holds the roots, is kept."""
-    lanes = jnp.arange(len(first)) // (len(first) // len(tree.size))
+    lanes = jnp.arange(len(first)) // (len(first) // len(tree.visits))
 
     def onward(path: Path) -> tuple[Array, Array]:
         child = tree.child[lanes, path.node, path.edge].astype(jnp.int32)
@@ -289,19 +296,31 @@ def descend(tree: Tree, first: Array, nodes: Array) -> Path:
 
 def expand_node(tree: Tree, path: Path, leaf: Leaf, states: Any, put: Put) -> tuple[Tree, Path]:
     """Stores the leaf of each path as a new node, or in its existing node, and extends the path to this node."""
-    batch = len(tree.size)
+    batch = len(tree.visits)
     child = tree.child[path.lanes, path.node, path.edge].astype(jnp.int32)
     new = (path.active & (child < 0)).reshape(batch, -1)
-    place = tree.size[:, None] + jnp.cumsum(new, axis=-1) - new
+    if tree.size.ndim:
+        place = tree.size[:, None] + jnp.cumsum(new, axis=-1) - new
+        size = tree.size + new.sum(-1)
+    else:
+        place = jnp.broadcast_to(tree.size + jnp.arange(new.shape[1]), new.shape)
+        size = tree.size + new.shape[1]
     node = jnp.where(child < 0, place.reshape(-1), child)
     lane = jnp.where(path.active, path.lanes, batch)
-    at_node = lambda x, value: put(x, (lane, node), value)
+
+    def at_node(x: Array, value: Array) -> Array:
+        if tree.size.ndim:
+            return put(x, (lane, node), value)
+        # What an existing node holds is not written again: it is a finished position, which does not change.
+        block = value.reshape(*new.shape, *value.shape[1:]).astype(x.dtype)
+        return jax.lax.dynamic_update_slice_in_dim(x, block, tree.size, axis=1)
+
     tree = tree._replace(
-        size=tree.size + new.sum(-1),
+        size=size,
         states=jax.tree.map(at_node, tree.states, states),
         mover=at_node(tree.mover, leaf.mover),
         over=at_node(tree.over, leaf.over),
-        parent=at_node(tree.parent, path.node),
+        parent=at_node(tree.parent, path.node if tree.size.ndim else jnp.where(new.reshape(-1), path.node, -1)),
         edge=at_node(tree.edge, path.edge),
         raw_values=at_node(tree.raw_values, leaf.values),
         logits=at_node(tree.logits, leaf.logits),
@@ -318,7 +337,7 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
     to any result. Winands et al. 2008, "Monte-Carlo tree search solver", with the bounds of Cazenave and Saffidine
     2010, "Score bounded Monte-Carlo tree search".
     """
-    lanes, batch = path.lanes, len(tree.size)
+    lanes, batch = path.lanes, len(tree.visits)
     assert tree.lower_bound is not None and tree.upper_bound is not None
     result = jnp.round(values[:, 0]).astype(jnp.int8)
 
@@ -351,7 +370,7 @@ def propagate_bounds(tree: Tree, path: Path, values: Array, put: Put) -> Tree:
 def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> Tree:
     """Backs values up along every path, then refreshes each node's cached selection."""
     paths = len(path.lanes)
-    width = paths // len(tree.size)
+    width = paths // len(tree.visits)
     rounds = functools.partial(_in_step if put is one_hot else _packed, path)
 
     def count(tree: Tree, number: Array, node: Array) -> Tree:
@@ -380,7 +399,7 @@ def backup(tree: Tree, path: Path, values: Array, select: Select, put: Put) -> T
 
 def _count_at_roots(tree: Tree, path: Path, values: Array) -> Tree:
     """Adds all simulations of a step to the mean and the visits of their root."""
-    batch, before = len(tree.size), tree.visits[:, ROOT]
+    batch, before = len(tree.visits), tree.visits[:, ROOT]
     visits = before + path.active.reshape(batch, -1).sum(-1)
     found = jnp.where(path.active[:, None], values, 0).reshape(batch, -1, values.shape[-1]).sum(1)
     mean = (tree.values[:, ROOT] * before[:, None] + found) / visits[:, None]

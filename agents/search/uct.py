@@ -35,7 +35,7 @@ def make_uct(game: Game, num_simulations: int) -> Callable[[Array, Any], Edges]:
         root_key, search_key = jax.random.split(key)
         tree = tree_policy.init_tree({}, root_key, states, num_simulations + 1)
         return root_edges(
-            tree_policy.run_simulations({}, search_key, tree, jnp.zeros(len(tree.size), jnp.int32), False)[2]
+            tree_policy.run_simulations({}, search_key, tree, jnp.zeros(len(tree.visits), jnp.int32), False)[2]
         )
 
     return run_simulations

@@ -1,6 +1,7 @@
 """One search in many forms: our loop and mctx's, trees over codes and over slots, both forms of writes, any batch."""
 
 import dataclasses
+import functools
 import json
 
 import golden_trees
@@ -68,6 +69,46 @@ def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, slots):
     assert len(lane) == (trees.size - 1).sum() > 1000  # every node but the roots was met along one edge
     assert (node > 0).sum() > 500
     assert legal[lane, node, codes[lane, node, edge]].all()
+
+
+@pytest.mark.parametrize("writes", ["scatter", "one_hot"])
+@pytest.mark.parametrize("options", [
+    {"search": "puct"}, {"order": "in_turn", "proofs": True}, {"order": "side_by_side", "proofs": True},
+], ids=["puct", "in turn", "side by side"])  # fmt: skip
+def test_trees_with_nodes_at_the_same_places_are_the_same(options, writes):
+    """Near the end of a game simulations meet finished positions again: then a place stays empty in some trees."""
+    game, order = envs.make("tictactoe"), options.get("order", "auto")
+    config = Config(num_simulations=40, **{k: x for k, x in options.items() if k != "order"})
+    tree_policy = search_lib.make_tree_policy(game, noisy_network(9), config, order=order, writes=writes)
+    states = random_positions(game, 32, 5)
+
+    @functools.partial(jax.jit, static_argnums=0)
+    def grow(aligned):
+        trees = tree_policy.init_tree({}, jax.random.key(1), states, 41)
+        trees = tree_search.aligned(trees) if aligned else trees
+        return tree_policy.run_simulations({}, jax.random.key(2), trees, jnp.zeros(32, jnp.int32), True)
+
+    (edges, policy, trees), (edges_apart, policy_apart, apart) = jax.device_get((grow(True), grow(False)))
+    assert (edges == edges_apart).all()
+    np.testing.assert_allclose(policy, policy_apart, atol=1e-6)
+    assert trees.size == 41
+    assert (apart.size < 41).any()
+
+    def nodes(tree, lane, node=0, path=()):
+        """Path, facts and means of every node."""
+        about = tree.visits, tree.mover, tree.over, tree.states.board, tree.edge_visits
+        means = np.concatenate([tree.values[lane, node], tree.edge_values[lane, node]])
+        yield path, [x[lane, node].tolist() for x in about], means
+        for edge in np.flatnonzero(tree.child[lane, node] >= 0).tolist():
+            child = tree.child[lane, node, edge]
+            assert (tree.parent[lane, child], tree.edge[lane, child]) == (node, edge)
+            yield from nodes(tree, lane, child, (*path, edge))
+
+    for lane in range(32):
+        for node, node_apart in zip(nodes(trees, lane), nodes(apart, lane), strict=True):
+            assert node[:2] == node_apart[:2]
+            np.testing.assert_allclose(node[2], node_apart[2], atol=1e-5)
+    assert ((trees.parent[:, 1:] >= 0).sum(1) == apart.size - 1).all()  # a gap has no parent
 
 
 @pytest.mark.parametrize("kind", KINDS)
