@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from agents.actions import ILLEGAL, to_absolute
+from agents.actions import ILLEGAL, at_slots, to_absolute, to_mover_frame
 from agents.network.network import CPU_ROWS, Network
 from agents.runtime import keys
 from envs.game import Array, Game
 
-Evaluate = Callable[[Any, Array, Any], tuple[Array, Array]]
+Evaluate = Callable[..., tuple[Array, Array]]
+"""(weights, key, states, slots=None) -> masked logits in absolute codes, values float32[B, n] for every player. The
+logits are float32[B, A], or float32[B, K] at the codes of `slots` int32[B, K], see `legal_slots`."""
 
 
 def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
-    """(weights, key, states) -> masked logits float32[B, A] in absolute codes, values float32[B, n] for every player.
+    """The evaluation by a network.
 
     `symmetry` takes the values of `Config.leaf_symmetry`; only `random` uses the key.
     """
@@ -26,12 +27,14 @@ def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
     if len(game.symmetries) < 2:
         look = _as_it_stands
 
-    def evaluate(weights, key, states):
+    def evaluate(weights, key, states, slots=None):
         logits, value = look(game, net, weights, key, jax.vmap(game.observe)(states))
-        player = jax.vmap(game.player)(states)
-        logits = to_absolute(game, logits.astype(jnp.float32), player)
-        values = by_player(value.astype(jnp.float32), player, game.num_players)
-        return jnp.where(jax.vmap(game.mask)(states), logits, ILLEGAL), values
+        player, logits = jax.vmap(game.player)(states), logits.astype(jnp.float32)
+        if slots is None:
+            logits = jnp.where(jax.vmap(game.mask)(states), to_absolute(game, logits, player), ILLEGAL)
+        else:  # only the slots change their frame: there may be thousands of codes
+            logits = at_slots(logits, to_mover_frame(game, slots, player), ILLEGAL)
+        return logits, by_player(value.astype(jnp.float32), player, game.num_players)
 
     return evaluate
 
@@ -43,28 +46,28 @@ def where_unfinished(game: Game, evaluate: Evaluate) -> Evaluate:
     them, because it needs one batch of a fixed size.
     """
 
-    def unfinished(weights, key, states, over):
+    def unfinished(weights, key, states, slots, over):
         chunks = -(-len(over) // CPU_ROWS)
         size = -(-len(over) // chunks)
         order, count = jnp.argsort(over, stable=True), (~over).sum()
-        logits, values = jax.eval_shape(evaluate, weights, key, states)
+        logits, values = jax.eval_shape(evaluate, weights, key, states, slots)
 
         def chunk(carry):
             done, found = carry
             rows = jax.lax.dynamic_slice(order, (done,), (size,))
             own_key = key[rows] if key.ndim else jax.random.fold_in(key, done)
-            answers = evaluate(weights, own_key, jax.tree.map(lambda x: x[rows], states))
+            answers = evaluate(weights, own_key, *jax.tree.map(lambda x: x[rows], (states, slots)))
             return done + size, jax.tree.map(lambda x, y: x.at[rows].set(y), found, answers)
 
         start = jnp.full(logits.shape, ILLEGAL), jnp.zeros(values.shape)
         return jax.lax.while_loop(lambda carry: carry[0] < count, chunk, (jnp.int32(0), start))[1]
 
-    def chosen(weights, key, states):
+    def chosen(weights, key, states, slots=None):
         over = jax.vmap(game.over)(states)
         if len(over) <= CPU_ROWS:  # a single chunk
-            return evaluate(weights, key, states)
-        all_of_them = lambda weights, key, states, over: evaluate(weights, key, states)
-        return jax.lax.platform_dependent(weights, key, states, over, cpu=unfinished, default=all_of_them)
+            return evaluate(weights, key, states, slots)
+        all_of_them = lambda weights, key, states, slots, over: evaluate(weights, key, states, slots)
+        return jax.lax.platform_dependent(weights, key, states, slots, over, cpu=unfinished, default=all_of_them)
 
     return chosen
 

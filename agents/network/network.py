@@ -53,7 +53,7 @@ class Network:
 
 # Rows of a batch that are evaluated at once. On a CPU the activations of more rows do not fit its caches. Nor do they
 # fit a TPU's vector memory: its compiler then pools every block's activations by another pass over them.
-CPU_ROWS, TPU_ROWS = 64, 2048
+CPU_ROWS, TPU_ROWS = 64, 1024
 
 
 class Conv(nn.Module):

@@ -64,32 +64,41 @@ def apply_known_results(game: Game, leaf: Leaf, states: Any) -> Leaf:
     return leaf._replace(values=jnp.where(known[:, None], values, leaf.values), over=leaf.over | known)
 
 
-def make_expand(game: Game, evaluate: Evaluate, proofs: bool = False) -> tree_search.Expand:
-    """The expansion of tree nodes, with logits and values from `evaluate(weights, key, states)`. With `proofs`, a game
-    ends once its result is known, see `apply_known_results`."""
+def make_expand(
+    game: Game, evaluate: Evaluate, proofs: bool = False, num_slots: int | None = None
+) -> tree_search.Expand:
+    """The expansion of tree nodes, with logits and values from `evaluate(weights, key, states, slots)`. With `proofs`,
+    a game ends once its result is known, see `apply_known_results`.
+
+    With `num_slots`, edges are slots, and the tree stores their action codes, int16[B, K], next to the state.
+    """
 
     def advance(s, action):
         return jax.tree.map(functools.partial(jnp.where, game.over(s)), s, game.move(s, action))
 
     def expand(weights, key, action, states):
         states = jax.vmap(advance)(states, action)
-        leaf = make_leaf(game, states, *evaluate(weights, key, states))
-        return apply_known_results(game, leaf, states) if proofs else leaf, states
+        slots = slots_of(game, states, num_slots)
+        leaf = make_leaf(game, states, *evaluate(weights, key, states, slots))
+        leaf = apply_known_results(game, leaf, states) if proofs else leaf
+        return leaf, with_slots(states, slots)
 
-    return expand
-
-
-def over_slots(game: Game, expand: tree_search.Expand, num_slots: int) -> tree_search.Expand:
-    """`expand` with slots as edges; the tree stores their action codes, int16[B, K], next to the state."""
-
-    def packed(weights, key, slot, states):
+    def of_slots(weights, key, slot, states):
         states, slots = states
         action = jnp.take_along_axis(slots, slot[:, None], axis=-1)[:, 0].astype(jnp.int32)
-        leaf, states = expand(weights, key, jnp.maximum(action, 0), states)
-        slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
-        return leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL)), (states, slots.astype(jnp.int16))
+        return expand(weights, key, jnp.maximum(action, 0), states)
 
-    return packed
+    return expand if num_slots is None else of_slots
+
+
+def slots_of(game: Game, states: Any, num_slots: int | None) -> Array | None:
+    """The codes of the slots of each state, int32[B, K], if there are slots."""
+    return None if num_slots is None else legal_slots(jax.vmap(game.mask)(states), num_slots)
+
+
+def with_slots(states: Any, slots: Array | None) -> Any:
+    """What a node knows of its position."""
+    return states if slots is None else (states, slots.astype(jnp.int16))
 
 
 def over_words(expand: tree_search.Expand, packing: Packing) -> tree_search.Expand:
@@ -184,7 +193,8 @@ def make_tree_policy(
         raise ValueError(f"--proofs: proofs are for two players; {game.name} has {game.num_players}")
     kinds = config.root_symmetry, config.leaf_symmetry
     evaluate_root, evaluate = (where_unfinished(game, make_evaluate(game, net, kind)) for kind in kinds)
-    num_slots, expand = tree_slots(game, slots), make_expand(game, evaluate, config.proofs)
+    num_slots = tree_slots(game, slots)
+    expand = make_expand(game, evaluate, config.proofs, num_slots)
     if order == "auto":
         order = halving.order_on(jax.default_backend())
     if packed is None:
@@ -194,8 +204,8 @@ def make_tree_policy(
     run = functools.partial(run, writes=writes)
     policy = functools.partial(_improved, config=config) if config.search == "gumbel" else visit_shares
 
-    def root(weights: Any, key: Array, states: Any) -> Leaf:
-        return make_leaf(game, states, *evaluate_root(weights, key, states))
+    def root(weights: Any, key: Array, states: Any, slots: Array | None) -> Leaf:
+        return make_leaf(game, states, *evaluate_root(weights, key, states, slots))
 
     def run_simulations(
         weights: Any, key: Array, tree: Tree, plies: Array, explore: bool | Array
@@ -207,8 +217,7 @@ def make_tree_policy(
         def at_edges(values):
             return values if num_slots is None else at_slots(values, tree_policy.codes(roots_only(tree))[:, ROOT])
 
-        below = expand if num_slots is None else over_slots(game, expand, num_slots)
-        below = over_parts(below if packing is None else over_words(below, packing))
+        below = over_parts(expand if packing is None else over_words(expand, packing))
         states = jax.tree.map(lambda x: x[:, ROOT], tree_policy.states(roots_only(tree)))
         if config.proofs:
             tree = tree_search.mark_proven_win(tree, at_edges(immediate_wins(game, states)))
@@ -232,26 +241,23 @@ def packing_of_nodes(game: Game, num_slots: int | None) -> Packing:
 
 def assemble_tree_policy(
     game: Game,
-    root: Callable[[Any, Array, Any], Leaf],
+    root: Callable[[Any, Array, Any, Array | None], Leaf],
     run_simulations: Callable[..., tuple[Array, Array, Tree]],
     policy: Callable[[Tree], Array],
     num_slots: int | None,
     proofs: bool = False,
     packing: Packing | None = None,
 ) -> TreePolicy:
-    """A tree policy whose trees start from `root(weights, key, states)` and grow by `run_simulations`. With `packing`,
-    that of `packing_of_nodes`, nodes store words."""
+    """A tree policy whose trees start from `root(weights, key, states, slots)` and grow by `run_simulations`. With
+    `packing`, that of `packing_of_nodes`, nodes store words."""
 
     stored = lambda x: x if packing is None else packing.pack(x)
     restored = lambda tree: tree.states if packing is None else packing.unpack(tree.states)
 
     def init_tree(weights: Any, key: Array, states: Any, max_nodes: int) -> Tree:
-        leaf = root(weights, key, states)
-        if num_slots is None:
-            return tree_search.init_tree(leaf, stored(states), max_nodes, proofs)
-        slots = legal_slots(jax.vmap(game.mask)(states), num_slots)
-        leaf = leaf._replace(logits=at_slots(leaf.logits, slots, ILLEGAL))
-        return tree_search.init_tree(leaf, stored((states, slots.astype(jnp.int16))), max_nodes, proofs)
+        slots = slots_of(game, states, num_slots)
+        leaf = root(weights, key, states, slots)
+        return tree_search.init_tree(leaf, stored(with_slots(states, slots)), max_nodes, proofs)
 
     def codes(tree: Tree) -> Array:
         return jnp.arange(game.num_actions)[None, None] if num_slots is None else restored(tree)[1].astype(jnp.int32)

@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from agents.actions import ILLEGAL, random_action
+from agents.actions import ILLEGAL, at_slots, random_action
 from agents.runtime import keys
 from agents.search import selection
 from agents.search import tree as tree_search
@@ -18,7 +18,6 @@ from agents.search.policies import (
     assemble_tree_policy,
     make_expand,
     make_leaf,
-    over_slots,
     root_edges,
     tree_slots,
     visit_shares,
@@ -59,26 +58,24 @@ def uct_tree_policy(game: Game, num_simulations: int, exploration: float = 2**-0
         end, _ = jax.lax.while_loop(unfinished, ply, (states, key))
         return jax.vmap(game.rewards)(end)
 
-    def evaluate(weights, key, states):
+    def evaluate(weights, key, states, slots):
         play_key, lot_key = keys.split(key)
         mask = jax.vmap(game.mask)(states)
-        return jnp.where(mask, keys.draw_lanes(jax.random.uniform, lot_key, mask.shape), ILLEGAL), play_out(
-            play_key, states
-        )
+        lots = jnp.where(mask, keys.draw_lanes(jax.random.uniform, lot_key, mask.shape), ILLEGAL)
+        return lots if slots is None else at_slots(lots, slots, ILLEGAL), play_out(play_key, states)
 
     select = functools.partial(selection.ucb1, exploration=exploration)
     num_slots = tree_slots(game)
-    expand = make_expand(game, evaluate)
-    below = expand if num_slots is None else over_slots(game, expand, num_slots)
+    expand = make_expand(game, evaluate, num_slots=num_slots)
 
     def run_simulations(weights, key, tree, plies, explore):
         del plies, explore
-        tree = tree_search.search(weights, key, tree, below, select, select, num_simulations)
+        tree = tree_search.search(weights, key, tree, expand, select, select, num_simulations)
         edges = root_edges(tree)
         share = edges.visits / jnp.maximum(edges.visits.sum(-1, keepdims=True), 1)
         return selection.best_edge(edges.visits + 0.5 * edges.logits, selection.legal(edges)), share, tree
 
-    def root(weights, key, states):
-        return make_leaf(game, states, *evaluate(weights, key, states))
+    def root(weights, key, states, slots):
+        return make_leaf(game, states, *evaluate(weights, key, states, slots))
 
     return assemble_tree_policy(game, root, run_simulations, visit_shares, num_slots)

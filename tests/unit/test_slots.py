@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -21,7 +22,10 @@ def test_by_hand():
 
 @pytest.mark.parametrize("codes", [1, 2, 7, 64, 65, 2998])
 @pytest.mark.parametrize("density", [0.01, 0.5, 1.0])
-def test_against_numpy(codes, density):
+@pytest.mark.parametrize("platform", ["tpu", "default"])
+def test_against_numpy(codes, density, platform, monkeypatch):
+    """The TPU's branch runs on a CPU here."""
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
     rng = np.random.default_rng(codes)
     mask = rng.random((16, codes)) < density
     most = max(1, mask.sum(1).max())
