@@ -27,6 +27,9 @@ def scatter(x: Array, places: tuple[Array, ...], values: Any) -> Array:
     return x.at[places].set(values, mode="drop")
 
 
+FEW = 8  # numbers of an entry up to which each is written by itself
+
+
 def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
     """Writes the same number of values in every lane, side by side in one pass over `x`.
 
@@ -42,11 +45,18 @@ def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
     for size, place in zip(shape, within, strict=True):
         number, inside = number * size + place, inside & (place >= 0) & (place < size)
     number = jnp.where(inside, number, -1)
-    for i in range(lane.shape[1]):
-        hit = here == spread(number[:, i], len(places))
-        hit = hit.reshape(*hit.shape, *[1] * (x.ndim - len(places)))
-        x = jnp.where(hit, jnp.expand_dims(values[:, i], tuple(range(1, len(places)))), x).astype(x.dtype)
-    return x
+
+    def written(x: Array, values: Array) -> Array:
+        for i in range(lane.shape[1]):
+            hit = here == spread(number[:, i], len(places))
+            hit = hit.reshape(*hit.shape, *[1] * (x.ndim - len(places)))
+            x = jnp.where(hit, jnp.expand_dims(values[:, i], tuple(range(1, len(places)))), x).astype(x.dtype)
+        return x
+
+    if x.ndim == len(places) or x.shape[-1] > FEW:
+        return written(x, values)
+    # A TPU would fill the last axis up to 128 numbers. Apart, they are laid out by lanes.
+    return jnp.stack([written(x[..., j], values[..., j]) for j in range(x.shape[-1])], axis=-1)
 
 
 def spread(x: Array, ndim: int) -> Array:
