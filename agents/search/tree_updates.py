@@ -27,7 +27,7 @@ def scatter(x: Array, places: tuple[Array, ...], values: Any) -> Array:
     return x.at[places].set(values, mode="drop")
 
 
-FEW = 8  # numbers of an entry up to which each is written by itself
+NARROW = 8  # numbers of an entry up to which each is written by itself
 
 
 def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
@@ -53,7 +53,7 @@ def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
             x = jnp.where(hit, jnp.expand_dims(values[:, i], tuple(range(1, len(places)))), x).astype(x.dtype)
         return x
 
-    if x.ndim == len(places) or x.shape[-1] > FEW:
+    if x.ndim == len(places) or x.shape[-1] > NARROW:
         return written(x, values)
     # A TPU would fill the last axis up to 128 numbers. Apart, they are laid out by lanes.
     return jnp.stack([written(x[..., j], values[..., j]) for j in range(x.shape[-1])], axis=-1)
