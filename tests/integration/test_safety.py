@@ -94,12 +94,15 @@ class SmallDisk:
 
     def lock(self) -> None:
         """What is open stays open; whatever is opened from now on is found on a mount that is read-only."""
-        run = self.home / "run"
-        assert not self.mount("--bind", run, run).returncode
-        assert not self.mount("-o", "remount,bind,ro", run).returncode
+        run, aside = self.home / "run", self.home / "aside"
+        aside.mkdir()
+        # A mount through which a file is being written cannot be made read-only, so it is made where nobody writes.
+        for steps in (("--bind", run, aside), ("-o", "remount,bind,ro", aside), ("--bind", aside, run)):
+            done = self.mount(*steps)
+            assert not done.returncode, done.stderr
 
     def unlock(self) -> None:
-        subprocess.run(["umount", self.home / "run"], check=True)
+        subprocess.run(["umount", self.home / "run", self.home / "aside"], check=True)
 
     def close(self) -> None:
         while os.path.ismount(self.home):
