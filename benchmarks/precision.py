@@ -1,6 +1,6 @@
 """What bfloat16 costs the shipped networks: their activations layer by layer, and their answers, against float32.
 
-python benchmarks/precision.py [NETWORK ...] [--layers] [--json]
+python benchmarks/precision.py [NETWORK ...] [--layers] [--rounded_means] [--json]
 
 The positions are those of random games, the weights are the same in both forms. `body` is the error after the last
 block, `worst` the largest of any layer: the root mean square of the difference over that of the float32 activations.
@@ -9,7 +9,8 @@ most probable move is the same. `value` and `worst value` are the mean and the l
 With `--layers` one row for every layer instead.
 
 The value and the last layers of the other heads compute in float32 in both forms. On a TPU a product of float32 numbers
-rounds its factors to bfloat16; this program shows what happens on the device where it runs.
+rounds its factors to bfloat16; this program shows what happens on the device where it runs. A TPU also adds the cells
+of a board up in bfloat16. `--rounded_means` does so here, and rounds after every cell, which is the worst case.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agents.actions import random_action
+from agents.network import network
 from agents.network.network import PolicyValue
 from agents.storage.weights import TrainedNetwork, load_network
 from benchmarks import rounds
@@ -50,6 +52,15 @@ def positions(game: Game) -> Any:
         return jax.tree.map(choose, states, after), None
 
     return jax.lax.scan(ply, states, jnp.arange(game.max_plies))[0]
+
+
+def rounded_mean(x: jax.Array, dtype: Any = None) -> jax.Array:
+    """`board_mean` with the sum rounded to the type of `x` after every cell."""
+    bits = jnp.finfo(x.dtype).nexp, jnp.finfo(x.dtype).nmant
+    rounded = lambda y: jax.lax.reduce_precision(y, *bits)
+    cells = jnp.moveaxis(x.reshape(len(x), -1, x.shape[-1]).astype(jnp.float32), 1, 0)
+    total, _ = jax.lax.scan(lambda total, cell: (rounded(total + cell), None), jnp.zeros_like(cells[0]), cells)
+    return rounded(total / len(cells)).astype(dtype or x.dtype)
 
 
 def outputs(trained: TrainedNetwork, dtype: str, planes: Any) -> tuple[dict[str, Any], Any, Any]:
@@ -93,8 +104,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", default=sorted(path.parent.name for path in MODELS.glob("*/*.npz")))
     parser.add_argument("--layers", action="store_true")
+    parser.add_argument("--rounded_means", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    if given.rounded_means:
+        network.board_mean = rounded_mean
     rounds.show((row for name in given.networks for row in compare(name, given.layers)), given.json)
 
 
