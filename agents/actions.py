@@ -6,6 +6,7 @@ Networks and stored policies use codes in the mover's frame.
 
 from __future__ import annotations
 
+import functools
 import math
 
 import jax
@@ -19,13 +20,39 @@ ILLEGAL = -1e9
 
 
 def legal_slots(mask: Array, num_slots: int) -> Array:
-    """Codes of the legal actions in order, int32[B, K] from bool[B, A]; -1 in empty slots.
+    """Codes of the legal actions in order, int32[B, K] from bool[B, A]; -1 in empty slots. Needs no scatter."""
+    by_words, by_rows = (functools.partial(form, num_slots=num_slots) for form in (_slots_by_words, _slots_by_rows))
+    return jax.lax.platform_dependent(mask, tpu=by_rows, default=by_words)
 
-    The codes are laid out as a square. Counting the legal codes per row gives the row of the k-th legal code, then its
-    column. Each slot compares and sums about sqrt(A) numbers, without a scatter.
-    """
+
+def _slots_by_words(mask: Array, num_slots: int) -> Array:
+    """The codes are bits of words. Counting the bits per word gives the word of the k-th legal code, then its bit, by
+    halves."""
     lanes, codes = mask.shape
-    width = math.isqrt(codes - 1) + 1
+    bits = jnp.pad(mask, ((0, 0), (0, -codes % 32))).reshape(lanes, -1, 32)
+    words = jnp.where(bits, jnp.uint32(1) << jnp.arange(32, dtype=jnp.uint32), 0).sum(-1, dtype=jnp.uint32)
+    counts = jax.lax.population_count(words).astype(jnp.int32)
+    upto = jnp.cumsum(counts, axis=-1)
+    k = jnp.arange(num_slots)
+    search = functools.partial(jnp.searchsorted, v=k, side="right", method="scan_unrolled")
+    number = jnp.minimum(jax.vmap(search)(upto), words.shape[1] - 1).astype(jnp.int32)
+    of_word = functools.partial(jnp.take_along_axis, indices=number, axis=1)
+    word, rank, code = of_word(words), k - of_word(upto - counts), 32 * number
+    for half in (16, 8, 4, 2, 1):
+        low = jax.lax.population_count(word & jnp.uint32(2**half - 1)).astype(jnp.int32)
+        above = low <= rank
+        word = jnp.where(above, word >> half, word)
+        rank, code = rank - jnp.where(above, low, 0), code + jnp.where(above, half, 0)
+    return jnp.where(k < upto[:, -1:], code, -1)
+
+
+def _slots_by_rows(mask: Array, num_slots: int) -> Array:
+    """The codes are laid out in rows. Counting the legal codes per row gives the row of the k-th legal code. A matrix
+    unit multiplies this row by one and all others by zero, faster than a TPU looks up anything; then the counts in the
+    row give the column. Rows cost more than columns, so there are a third as many. Whole words make up a row, because
+    some masks are made of words. Counts of up to 256 are exact in bfloat16."""
+    lanes, codes = mask.shape
+    width = min(32 * -(-math.isqrt(3 * codes) // 32), 256)
     rows = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
     inside = jnp.cumsum(rows, axis=-1, dtype=jnp.int32)  # legal codes of the row up to each column
     upto = jnp.cumsum(inside[:, :, -1], axis=-1)
@@ -33,19 +60,9 @@ def legal_slots(mask: Array, num_slots: int) -> Array:
     passed = upto[:, :, None] <= k  # rows that end before the k-th legal code
     row = jnp.minimum(passed.sum(1, dtype=jnp.int32), rows.shape[1] - 1)
     rank = k - jnp.where(passed, upto[:, :, None], 0).max(1)  # rank of the code among the legal codes of its row
-
-    def looked_up(inside: Array) -> Array:
-        in_row = jnp.take_along_axis(inside, row[:, :, None], axis=1)
-        return (in_row <= rank[:, :, None]).sum(-1, dtype=jnp.int32)
-
-    def multiplied(inside: Array) -> Array:
-        """A matrix unit multiplies by zeros faster than a TPU looks up rows. Exact in any precision, since all are
-        small whole numbers."""
-        here = (jnp.arange(rows.shape[1])[:, None] == row[:, None]).astype(jnp.float32)
-        in_row = jnp.einsum("brw,brk->bwk", inside.astype(jnp.float32), here)
-        return (in_row <= rank[:, None]).sum(1, dtype=jnp.int32)
-
-    column = jax.lax.platform_dependent(inside, tpu=multiplied, default=looked_up)
+    here = jnp.arange(rows.shape[1])[:, None] == row[:, None]
+    in_row = jnp.einsum("brw,brk->bwk", inside.astype(jnp.float32), here.astype(jnp.float32))
+    column = (in_row <= rank[:, None]).sum(1, dtype=jnp.int32)
     return jnp.where(k < upto[:, -1:], row * width + column, -1)
 
 
