@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
+from jax.experimental.layout import Layout, with_layout_constraint
 
 from envs.game import Array
 
@@ -47,6 +48,8 @@ def one_hot(x: Array, places: tuple[Array, ...], values: Any) -> Array:
     number = jnp.where(inside, number, -1)
 
     def written(x: Array, values: Array) -> Array:
+        if x.ndim == 3:  # Node by node a TPU spreads each place over the entries once, tree by tree once a node.
+            x = with_layout_constraint(x, Layout(major_to_minor=(1, 0, 2)))
         for i in range(lane.shape[1]):
             hit = here == spread(number[:, i], len(places))
             hit = hit.reshape(*hit.shape, *[1] * (x.ndim - len(places)))
