@@ -247,11 +247,15 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         return HistoryState(now, past, jnp.int8(0))
 
     def push(s: HistoryState, now: State) -> HistoryState:
-        """Appends `now`; a game that was already over stays unchanged."""
-        frozen = game.over(s.now)
-        shift = lambda new, old: jnp.where(frozen, old, jnp.concatenate([new[None], old[:-1]]))
+        """`now` before the earlier positions."""
+        shift = lambda new, old: jnp.concatenate([new[None], old[:-1]])
         past = jax.tree.map(shift, game.observation_state(s.now), s.past)
-        return HistoryState(now, past, jnp.where(frozen, s.played, jnp.minimum(s.played + 1, length - 1)))
+        return HistoryState(now, past, jnp.minimum(s.played + 1, length - 1))
+
+    def step(s: HistoryState, action: Array | int) -> HistoryState:
+        """A game that was already over stays unchanged."""
+        after = push(s, game.step(s.now, action))
+        return jax.tree.map(functools.partial(jnp.where, game.over(s.now)), s, after)
 
     def turn(symmetry: Symmetry) -> Symmetry:
         state = lambda s: HistoryState(symmetry.state(s.now), jax.vmap(symmetry.state)(s.past), s.played)
@@ -280,7 +284,7 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
     return dataclasses.replace(
         game,
         init=lambda key=None: begin(game.init(key)),
-        step=lambda s, a: push(s, game.step(s.now, a)),
+        step=step,
         move=lambda s, a: push(s, game.move(s.now, a)),
         mask=lambda s: game.mask(s.now),
         over=lambda s: game.over(s.now),
