@@ -59,15 +59,17 @@ MAX_LEGAL = 5 * 24 + 5
 class State(NamedTuple):
     """68 bytes. Slots 0 to 4 of a side hold its living pawns, sorted by cell; slot 5 holds its king."""
 
-    cell: Array  # int8[2, 6], cell of each piece, `OFF` if dead
-    kind: Array  # int8[2, 6], `DEAD`, ..., `KING`
-    hp: Array  # int8[2, 6], 1 to 20, 0 if dead
-    atk: Array  # int8[2, 6], up to 8, 0 if dead
-    step: Array  # int8[2, 6], range of moves and attacks: 1 to 3, 0 if dead
+    pieces: Array  # int8[5, 2, 6]: the properties below, in this order
     mana: Array  # int8[2], 0 to 10
     runes: Array  # bool[3], which runes lie on their cells: atk, hp, step
     turn: Array  # int16[], 1 at the start, plus 1 per ply; player 1 moves when odd
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
+
+    cell = property(lambda s: s.pieces[..., 0, :, :], doc="int8[2, 6], cell of each piece, `OFF` if dead")
+    kind = property(lambda s: s.pieces[..., 1, :, :], doc="int8[2, 6], `DEAD`, ..., `KING`")
+    hp = property(lambda s: s.pieces[..., 2, :, :], doc="int8[2, 6], 1 to 20, 0 if dead")
+    atk = property(lambda s: s.pieces[..., 3, :, :], doc="int8[2, 6], up to 8, 0 if dead")
+    step = property(lambda s: s.pieces[..., 4, :, :], doc="int8[2, 6], range of moves and attacks, 1 to 3, 0 if dead")
 
 
 # Tables
@@ -104,12 +106,10 @@ QUEEN_HP_FROM_BISHOP = 9
 def init(key: Array | None = None) -> State:
     del key  # there is one start position
     columns = np.arange(0, SIDE, 2)
+    cell = [*columns + 63, KING_CELLS[0]], [*columns + 9, KING_CELLS[1]]
+    of_both = [[SLEEPER] * 5 + [KING]], [[5] * 5 + [15]], [[1] * 5 + [3]], [[1] * 5 + [3]]
     return State(
-        cell=jnp.asarray([[*columns + 63, KING_CELLS[0]], [*columns + 9, KING_CELLS[1]]], jnp.int8),
-        kind=jnp.asarray([[SLEEPER] * 5 + [KING]] * 2, jnp.int8),
-        hp=jnp.asarray([[5] * 5 + [15]] * 2, jnp.int8),
-        atk=jnp.asarray([[1] * 5 + [3]] * 2, jnp.int8),
-        step=jnp.asarray([[1] * 5 + [3]] * 2, jnp.int8),
+        pieces=jnp.asarray([cell, *(2 * x for x in of_both)], jnp.int8),
         mana=jnp.asarray([5, 5], jnp.int8),
         runes=jnp.zeros(3, bool),
         turn=jnp.int16(1),
@@ -199,7 +199,7 @@ def mask(s: State, max_plies: int | None = MAX_PLIES) -> Array:
     word, bit = first >> 5, (first & 31).astype(jnp.uint32)
     overflow = lambda x: x >> 1 >> (31 - bit)  # x >> (32 - bit) in two shifts, because bit may be 0
     parts = (low << bit, overflow(low) | high << bit, overflow(high))
-    places = jnp.arange(SKIP // 32 + 1)
+    places = jnp.arange(96)  # whole tiles of a TPU
     at = lambda i: jnp.where(word[:, None] + i == places, parts[i][:, None], 0)
     words = (at(0) + at(1) + at(2)).sum(0, dtype=jnp.uint32)
     bits = words[:, None] >> jnp.arange(32, dtype=jnp.uint32) & 1
@@ -240,28 +240,24 @@ def move(s: State, action: Array | int) -> State:
     kind = jnp.where(acts & (k < 5), k + 2, s.kind)
     cell = jnp.where(acts & ~attack, target, s.cell)
     killed = hit & (hp <= 0)
-    cell, kind, hp, atk, steps = _in_order(jnp.where(killed, OFF, cell), *(x * ~killed for x in (kind, hp, atk, steps)))
+    pieces = jnp.stack([jnp.where(killed, OFF, cell), *(x * ~killed for x in (kind, hp, atk, steps))])
 
     turn = s.turn + jnp.int16(1)
     mana = s.mana - jnp.where(mine & acts.any(), cost, 0)
     mana = jnp.where(mine, mana, jnp.minimum(mana + 1, MAX_MANA))
-    free = ~(cell.reshape(12, 1) == RUNE_CELLS).any(0)
+    free = ~(pieces[0].reshape(12, 1) == RUNE_CELLS).any(0)
     runes = jnp.where(turn % TURNS_PER_REFRESH == 0, free, s.runes & ~found)
-    return State(cell, kind, hp, atk, steps, mana.astype(jnp.int8), runes, turn, s.forfeit)
+    return State(_in_order(pieces), mana.astype(jnp.int8), runes, turn, s.forfeit)
 
 
-def _in_order(cell: Array, *others: Array) -> tuple[Array, ...]:
-    """The arrays [2, 6] as int8, with the pawns of each side sorted by cell; dead pawns, all alike, come last."""
-    pawns = cell[:, :5]
+def _in_order(pieces: Array) -> Array:
+    """The pieces as int8, with the pawns of each side sorted by cell; dead pawns, all alike, come last."""
+    pawns = pieces[0, :, :5]
     earlier = pawns[:, None, :] < pawns[:, :, None]  # [side, slot, other slot]
     same = (pawns[:, None, :] == pawns[:, :, None]) & np.tri(5, k=-1, dtype=bool)
     goes_to = (earlier | same).sum(-1)[..., None] == jnp.arange(5)  # [side, slot, new slot]
-
-    def sort(x: Array) -> Array:
-        sorted_pawns = jnp.where(goes_to, x[:, :5, None], 0).sum(1)
-        return jnp.concatenate([sorted_pawns, x[:, 5:]], axis=1).astype(jnp.int8)
-
-    return tuple(sort(x) for x in (cell, *others))
+    in_order = jnp.where(goes_to, pieces[:, :, :5, None], 0).sum(2)
+    return jnp.concatenate([in_order, pieces[:, :, 5:]], axis=2).astype(jnp.int8)
 
 
 def rewards(s: State) -> Array:
@@ -334,6 +330,7 @@ def _planes(cells: Array, facts: Array) -> Array:
     def multiplied(cells: Array, facts: Array) -> Array:
         """A matrix unit multiplies by zeros faster than it puts frames side by side. Exact in any precision, since all
         are small whole numbers."""
+        facts = jax.lax.optimization_barrier(facts)  # else they are put side by side one by one
         repeated = jnp.einsum("fpc,pq->fcq", facts, np.tile(np.eye(planes), frames))
         blocks = (repeated * np.kron(np.eye(frames), np.ones(planes))[:, None]).reshape(-1, frames * planes)
         return (jnp.arange(CELLS)[:, None] == cells.ravel()).astype(jnp.float32) @ blocks
@@ -359,7 +356,7 @@ def _observe_history(s: State, past: State, played: Array, max_plies: int | None
     """float32[9, 9, 28 n]: planes 28 h to 28 h + 27 show the position h plies ago, all 0 before the start."""
     frames = jax.tree.map(lambda x, y: jnp.concatenate([x[None], y]), s, past)
     cells, facts = jax.vmap(lambda frame: _facts(frame, s.turn & 1, max_plies))(frames)
-    return _planes(cells, facts * (jnp.arange(len(facts)) <= played)[:, None, None])
+    return _planes(jnp.where((jnp.arange(len(facts)) <= played)[:, None], cells, OFF), facts)
 
 
 def flip_actions() -> np.ndarray:
@@ -666,7 +663,7 @@ _whole = functools.partial(records.whole, "evopawness")
 def to_record(s: State) -> dict[str, Any]:
     """JSON-ready record: `turn`, `to_move`, `mana` and the living `pieces` and `runes`, sorted by player, y and x.
     `forfeit` is present only after a forfeit."""
-    cell, kind, *numbers = (np.asarray(x) for x in s[:5])
+    cell, kind, *numbers = np.asarray(s.pieces)
     pieces = []
     for side in (0, 1):
         for slot in np.argsort(cell[side], kind="stable"):
@@ -703,8 +700,7 @@ def from_record(record: dict[str, Any], max_plies: int | None = MAX_PLIES) -> St
         raise ValueError("evopawness record: mana: expected two numbers, White's and Black's")
     arrays = _pieces([_piece(p) for p in _list(record["pieces"], "pieces")])
     runes = _runes(record["runes"], arrays[0])
-    cell, kind, hp, atk, steps = map(jnp.asarray, arrays)
-    s = State(cell, kind, hp, atk, steps, jnp.asarray(mana, jnp.int8), runes, jnp.int16(turn), jnp.int8(-1))
+    s = State(jnp.asarray(arrays), jnp.asarray(mana, jnp.int8), runes, jnp.int16(turn), jnp.int8(-1))
     lost = np.asarray(_lost(s))
     if lost[1 - turn % 2]:
         raise ValueError("evopawness record: only the player to move can have lost the king or all pawns, and not both")
@@ -737,7 +733,7 @@ def _piece(value: Any) -> tuple[int, tuple[int, ...]]:
 
 
 def _pieces(pieces: list[tuple[int, tuple[int, ...]]]) -> np.ndarray:
-    """int8[5, 2, 6], the first five fields of `State`."""
+    """int8[5, 2, 6], the pieces of a `State`."""
     cells = [piece[0] for _, piece in pieces]
     if len(set(cells)) < len(cells):
         raise ValueError("evopawness record: two pieces stand on one cell")
