@@ -131,6 +131,20 @@ def pooled(x: Array) -> Array:
     return jnp.concatenate([board_mean(x), board_max(x)], axis=-1)
 
 
+def product(x: Array, kernel: Array, axes: Any, **options: Any) -> Array:
+    """`jax.lax.dot_general`, on a TPU by its matrix unit even if the kernel has one column. Its compiler would sum over
+    the channels of every cell instead, in another pass."""
+
+    def two_columns(x: Array, kernel: Array) -> Array:
+        wide = jnp.concatenate([kernel, jnp.zeros_like(kernel)], axis=-1)
+        return jax.lax.dot_general(x, wide, axes, **options)[..., :1]
+
+    direct = lambda x, kernel: jax.lax.dot_general(x, kernel, axes, **options)
+    if kernel.shape[-1] > 1:
+        return direct(x, kernel)
+    return jax.lax.platform_dependent(x, kernel, tpu=two_columns, default=direct)
+
+
 SLIDE_CHANNELS = 4  # channels for each of the eight directions in `Slides`
 VALUE_CHANNELS = 4  # per cell, for the value: the only layer whose weights depend on the cell
 
@@ -325,7 +339,8 @@ class PolicyValue(nn.Module):
         x = nn.relu(nn.Dense(x.shape[-1], dtype=x.dtype)(x))
         if not 0 <= others <= 2:
             return dense(self.game.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
-        of_cells = dense(self.game.actions_per_cell * outputs)(x).reshape(len(x), of_board, outputs)
+        of_cells = dense(self.game.actions_per_cell * outputs, dot_general=product)(x)
+        of_cells = of_cells.reshape(len(x), of_board, outputs)
         if not others:
             return of_cells
         of_others = dense(others * outputs)(board_mean(x, jnp.float32)).reshape(len(x), others, outputs)
