@@ -49,4 +49,4 @@ def test_a_search_in_trees_of_words_is_the_same(slots):
         choose(game, noisy_network(20), config, states, slots=slots, packed=packed) for packed in (False, True)
     )
     for one, other in zip(jax.tree.leaves(plain), jax.tree.leaves(packed), strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_allclose(one, other, rtol=1e-5)  # two programs may round differently
