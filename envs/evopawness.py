@@ -240,7 +240,8 @@ def move(s: State, action: Array | int) -> State:
     kind = jnp.where(acts & (k < 5), k + 2, s.kind)
     cell = jnp.where(acts & ~attack, target, s.cell)
     killed = hit & (hp <= 0)
-    pieces = jnp.stack([jnp.where(killed, OFF, cell), *(x * ~killed for x in (kind, hp, atk, steps))])
+    fields = jnp.where(killed, OFF, cell), *(x * ~killed for x in (kind, hp, atk, steps))
+    pieces = jnp.stack([x.astype(jnp.int8) for x in fields])
 
     turn = s.turn + jnp.int16(1)
     mana = s.mana - jnp.where(mine & acts.any(), cost, 0)
@@ -251,13 +252,13 @@ def move(s: State, action: Array | int) -> State:
 
 
 def _in_order(pieces: Array) -> Array:
-    """The pieces as int8, with the pawns of each side sorted by cell; dead pawns, all alike, come last."""
+    """The pieces with the pawns of each side sorted by cell; dead pawns, all alike, come last."""
     pawns = pieces[0, :, :5]
     earlier = pawns[:, None, :] < pawns[:, :, None]  # [side, slot, other slot]
     same = (pawns[:, None, :] == pawns[:, :, None]) & np.tri(5, k=-1, dtype=bool)
     goes_to = (earlier | same).sum(-1)[..., None] == jnp.arange(5)  # [side, slot, new slot]
-    in_order = jnp.where(goes_to, pieces[:, :, :5, None], 0).sum(2)
-    return jnp.concatenate([in_order, pieces[:, :, 5:]], axis=2).astype(jnp.int8)
+    in_order = jnp.where(goes_to, pieces[:, :, :5, None], 0).sum(2, dtype=jnp.int8)
+    return jnp.concatenate([in_order, pieces[:, :, 5:]], axis=2)
 
 
 def rewards(s: State) -> Array:
