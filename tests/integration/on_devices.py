@@ -91,9 +91,12 @@ def onward(parts: SelfPlay, count: int, run: Run, iterations: int) -> Run:
 
 
 def differences(a: Any, b: Any) -> list[str]:
-    """Names of the leaves that are not equal bit for bit."""
+    """Names of the leaves that are not equal bit for bit. Zeros may differ in sign: it depends on how a program is
+    compiled for the number of its lanes where a sum begins."""
+    positive_zeros = lambda x: x + x.dtype.type(0) if x.dtype.kind == "f" else x
+    bits = lambda x: positive_zeros(np.asarray(x)).tobytes()
     pairs = zip(jax.tree.leaves_with_path(a), jax.tree.leaves(b), strict=True)
-    return [jax.tree_util.keystr(path) for (path, x), y in pairs if np.asarray(x).tobytes() != np.asarray(y).tobytes()]
+    return [jax.tree_util.keystr(path) for (path, x), y in pairs if bits(x) != bits(y)]
 
 
 def compared(parts: SelfPlay) -> tuple[Run, dict[str, Any]]:
