@@ -6,7 +6,8 @@ The positions are those of random games, the weights are the same in both forms.
 block, `worst` the largest of any layer: the root mean square of the difference over that of the float32 activations.
 `policy` is the mean Kullback-Leibler divergence over the legal moves in nats, `best move` the share of positions whose
 most probable move is the same. `value` and `worst value` are the mean and the largest difference of values in [-1, 1].
-With `--layers` one row for every layer instead.
+With `--layers` one row for every layer instead. `variance` and `worst variance` are the median and the largest error of
+a channel's variance that a TPU computes for batch normalisation in training, over all blocks with pooling.
 
 The value and the last layers of the other heads compute in float32 in both forms. On a TPU a product of float32 numbers
 rounds its factors to bfloat16; this program shows what happens on the device where it runs. A TPU also adds the cells
@@ -29,8 +30,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from agents.actions import random_action
-from agents.network import network
+from agents.network import pooling
 from agents.network.network import PolicyValue
+from agents.network.normalisation import moments_of_boards
 from agents.storage.weights import TrainedNetwork, load_network
 from benchmarks import rounds
 from envs.game import Game
@@ -77,6 +79,20 @@ def size(x: np.ndarray) -> float:
     return float(np.sqrt(np.square(x, dtype=np.float64).mean()))
 
 
+def variance_errors(layers: dict[str, np.ndarray]) -> np.ndarray:
+    """Errors of the variances of all channels of all blocks, as shares of them, if a TPU computes them from `layers`
+    rounded to bfloat16."""
+    errors = []
+    for name in layers:
+        if not name.endswith("/Conv_0") or (shift := layers.get(name.replace("Conv_0", "Dense_0"))) is None:
+            continue
+        near, shift = (jnp.asarray(x, jnp.bfloat16) for x in (layers[name], shift))
+        mean, square = moments_of_boards(near, shift, None)
+        right = np.var(np.asarray(near, np.float64) + np.asarray(shift, np.float64)[:, None, None], (0, 1, 2))
+        errors.append(abs((square - mean**2) / right - 1))
+    return np.concatenate(errors) if errors else np.zeros(1)
+
+
 def compare(name: str, every_layer: bool) -> Iterator[rounds.Row]:
     trained = load_network(MODELS / name if (MODELS / name).exists() else name)
     states = jax.jit(positions, static_argnums=0)(trained.game)
@@ -92,10 +108,12 @@ def compare(name: str, every_layer: bool) -> Iterator[rounds.Row]:
     log_policy, near_policy = (np.asarray(jax.nn.log_softmax(x + legal_only)) for x in (logits, near_logits))
     divergence = (np.exp(log_policy) * (log_policy - near_policy)).sum(-1)
     best, near_best = ((x + legal_only).argmax(-1) for x in (logits, near_logits))
+    variances = variance_errors(near)
     worst = max(errors, key=lambda layer: errors[layer])
     yield {
         "network": name, "body": f"{errors[body[-1]]:.2%}", "worst": f"{errors[worst]:.2%}", "worst layer": worst,
         "policy": f"{divergence.mean():.1e}", "best move": f"{(best == near_best).mean():.1%}",
+        "variance": f"{np.median(variances):.2%}", "worst variance": f"{variances.max():.2%}",
         "value": f"{abs(values - near_values).mean():.4f}", "worst value": f"{abs(values - near_values).max():.3f}",
     }  # fmt: skip
 
@@ -108,7 +126,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     if given.rounded_means:
-        network.board_mean = rounded_mean
+        pooling.board_mean = rounded_mean
     rounds.show((row for name in given.networks for row in compare(name, given.layers)), given.json)
 
 

@@ -23,8 +23,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.config import NetworkOptions
+from agents.network import pooling
 from agents.network.convolution import convolve
-from agents.network.network import SLIDE_CHANNELS, along_lines, pooled, resnet
+from agents.network.network import SLIDE_CHANNELS, along_lines, resnet
 from envs.game import Array, Game, Turn, rectangle_turns
 
 LINES = (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (0, -1)  # rows and columns, as in `along_lines`
@@ -156,7 +157,7 @@ class Block(nn.Module):
         normal = lambda x: nn.relu(self.norm()(split(x))).reshape(x.shape)  # statistics over frames too
         near = y = layer(self.features)(normal(x))
         if self.pooling:
-            whole = pooled(split(near)).reshape(len(x), -1)
+            whole = pooling.pooled(split(near)).reshape(len(x), -1)
             y = y + layer(self.features, size=1)(whole)[:, None, None]
         if gate is not None:
             heard = along_lines(layer(SLIDE_CHANNELS, outputs="lines", size=1)(near), gate)

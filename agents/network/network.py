@@ -1,13 +1,4 @@
-"""Policy and value networks: residual convolutions or strips for boards, a perceptron for tiny games.
-
-Normalisation was chosen by measurement (`benchmarks/networks.py`, table in docs/notes). Within the same
-processor time a residual network learns Flight of Queen best with batch normalisation, then with layer normalisation,
-and clearly worse with neither. In play, batch normalisation is only a scale and a shift, so it costs nothing.
-
-Its price is a difference between training and play, because running statistics lag behind the weights. Therefore the
-statistics move quickly (momentum 0.95) and are averaged together with the weights that play. Use `layer` for few lanes
-or small batches. Batch statistics cover the whole batch, so learning does not depend on the number of devices.
-"""
+"""Policy and value networks: residual convolutions or strips for boards, a perceptron for tiny games."""
 
 from __future__ import annotations
 
@@ -19,10 +10,11 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from agents.config import NetworkOptions
+from agents.network import pooling
 from agents.network.convolution import convolve
+from agents.network.normalisation import Norm
 from agents.network.orientation import least_image, map_back
 from envs.game import Array, Game
 
@@ -69,68 +61,6 @@ class Conv(nn.Module):
         return convolve(x, kernel.astype(self.dtype))
 
 
-class Norm(nn.Module):
-    """Normalisation of the given kind; `none` is a learned scale and shift per channel. With `train`, statistics come
-    from the `counted` rows of the batch, over the devices of `axis` if it is given."""
-
-    kind: str
-    train: bool
-    axis: str | None
-    counted: Array | None
-
-    @nn.compact
-    def __call__(self, x: Array) -> Array:
-        if self.kind == "batch":
-            known = not self.train
-            mask = None if self.counted is None else self.counted.reshape(-1, *[1] * (x.ndim - 1))
-            norm = nn.BatchNorm(use_running_average=known, momentum=0.95, dtype=x.dtype, axis_name=self.axis)
-            return norm(x, mask=mask)
-        if self.kind == "layer":
-            return nn.LayerNorm(dtype=x.dtype)(x)
-        scale = self.param("scale", nn.initializers.ones, (x.shape[-1],))
-        bias = self.param("bias", nn.initializers.zeros, (x.shape[-1],))
-        return x * scale.astype(x.dtype) + bias.astype(x.dtype)
-
-
-@jax.custom_jvp
-def board_max(x: Array) -> Array:
-    """Maximum of every channel over the board, [B, F] from [B, R, C, F]."""
-    return x.max((1, 2))
-
-
-@board_max.defjvp
-def highest_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """The mean tangent of all cells that equal the maximum up to rounding.
-
-    JAX tests which cells equal the maximum. A compiler may recompute `x` for this test and round it differently
-    (bfloat16, fused multiply-add). Then no cell equals the maximum, and JAX divides by zero.
-    """
-    (x,), (change,) = primals, tangents
-    y = board_max(x)
-    rounding = 4 * jnp.finfo(x.dtype).eps * (1 + abs(y))
-    there = (x >= (y - rounding)[:, None, None]).astype(x.dtype)
-    return y, (change * there).sum((1, 2)) / jnp.maximum(there.sum((1, 2)), 1)
-
-
-def board_mean(x: Array, dtype: Any = None) -> Array:
-    """Mean of every channel over the board, `dtype`[B, F] from [B, R, C, F]; by default of the type of `x`.
-
-    On a TPU the sum has the type of `x`, because only such a sum is fused into the convolution before it. With bfloat16
-    this may cost 1% of a channel's magnitude in precision, and saves a pass over all activations.
-    """
-
-    def summed(x: Array) -> Array:
-        total = jax.lax.reduce(x, np.zeros((), x.dtype), jax.lax.add, (1, 2))
-        return (total / (x.shape[1] * x.shape[2])).astype(dtype or x.dtype)
-
-    return jax.lax.platform_dependent(x, tpu=summed, default=lambda x: x.mean((1, 2), dtype=dtype))
-
-
-def pooled(x: Array) -> Array:
-    """Mean and maximum of every channel over the board, [B, 2 F] from [B, R, C, F]."""
-    return jnp.concatenate([board_mean(x), board_max(x)], axis=-1)
-
-
 def product(x: Array, kernel: Array, axes: Any, **options: Any) -> Array:
     """`jax.lax.dot_general`, on a TPU by its matrix unit even if the kernel has one column. Its compiler would sum over
     the channels of every cell instead, in another pass."""
@@ -143,6 +73,19 @@ def product(x: Array, kernel: Array, axes: Any, **options: Any) -> Array:
     if kernel.shape[-1] > 1:
         return direct(x, kernel)
     return jax.lax.platform_dependent(x, kernel, tpu=two_columns, default=direct)
+
+
+@jax.custom_jvp
+def rectified(x: Array) -> Array:
+    """`relu` with a product as derivative. Where nothing else needs the comparison with zero again, a TPU's compiler
+    would store its results as bits, in a pass over all activations."""
+    return nn.relu(x)
+
+
+@rectified.defjvp
+def rectified_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    (x,), (change,) = primals, tangents
+    return rectified(x), change * jnp.clip(x * 2.0**100, 0, 1)
 
 
 SLIDE_CHANNELS = 4  # channels for each of the eight directions in `Slides`
@@ -214,11 +157,13 @@ class ResidualBlock(nn.Module):
     @nn.compact
     def __call__(self, x: Array, gate: Array | None = None) -> Array:
         near = y = self.layer()(nn.relu(self.norm()(x)))
+        parts = None
         if self.pooling and x.ndim == 4:
-            y = y + nn.Dense(x.shape[-1], dtype=x.dtype)(pooled(near))[:, None, None]
+            shift = nn.Dense(x.shape[-1], dtype=x.dtype)(pooling.pooled(near))
+            y, parts = near + shift[:, None, None], (near, shift)
         if gate is not None:
-            y = y + Slides()(near, gate)
-        return x + self.layer(kernel_init=nn.initializers.zeros)(nn.relu(self.norm()(y)))
+            y, parts = y + Slides()(near, gate), None
+        return x + self.layer(kernel_init=nn.initializers.zeros)(nn.relu(self.norm()(y, parts)))
 
 
 class Strip(nn.Module):
@@ -336,21 +281,23 @@ class PolicyValue(nn.Module):
             return dense(self.game.num_actions * outputs)(x).reshape(shape)
         of_board = x.shape[1] * x.shape[2] * self.game.actions_per_cell
         others = self.game.num_actions - of_board
-        x = nn.relu(nn.Dense(x.shape[-1], dtype=x.dtype)(x))
+        x = nn.Dense(x.shape[-1], dtype=x.dtype)(x)
+        x = jax.lax.platform_dependent(x, tpu=rectified, default=nn.relu)
         if not 0 <= others <= 2:
             return dense(self.game.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
         of_cells = dense(self.game.actions_per_cell * outputs, dot_general=product)(x)
         of_cells = of_cells.reshape(len(x), of_board, outputs)
         if not others:
             return of_cells
-        of_others = dense(others * outputs)(board_mean(x, jnp.float32)).reshape(len(x), others, outputs)
+        of_others = dense(others * outputs)(pooling.board_mean(x, jnp.float32)).reshape(len(x), others, outputs)
         return jnp.concatenate([of_cells, of_others], axis=1)
 
     def value(self, x: Array) -> Array:
         dense = functools.partial(nn.Dense, dtype=jnp.float32)
         if x.ndim == 4:
             cells = nn.relu(dense(VALUE_CHANNELS)(x)).reshape(len(x), -1)
-            x = jnp.concatenate([board_mean(x, jnp.float32), board_max(x).astype(jnp.float32), cells], axis=-1)
+            mean, highest = pooling.board_mean(x, jnp.float32), pooling.board_max(x).astype(jnp.float32)
+            x = jnp.concatenate([mean, highest, cells], axis=-1)
         x = nn.relu(dense(64)(x))
         outputs = 1 if self.game.num_players == 2 else self.game.num_players
         values = jnp.tanh(dense(outputs, kernel_init=nn.initializers.zeros)(x))

@@ -14,7 +14,8 @@ import envs
 from agents import config as config_lib
 from agents.actions import random_action
 from agents.config import Config, preset
-from agents.network.network import along_lines, board_max, make_network
+from agents.network.network import along_lines, make_network
+from agents.network.pooling import board_max
 from agents.run.options import training
 from agents.run.resume import load_run, save_run
 from agents.runtime import mesh
