@@ -39,7 +39,7 @@ def test_rules_have_no_loop_of_unknown_length_nor_over_positions(chip, game):
 
 
 def test_an_iteration_on_a_tpu():
-    """Figures of libtpu 0.0.42 on 2026-11-25 and 26; cycles outside products may grow by a quarter."""
+    """Figures of libtpu 0.0.42 from 2026-11-25 to 27; cycles outside products may grow by a quarter."""
     found = rows("v5e", "foq:rows=4,cols=5", "play,learn", *SMALL)
     play, learn = (next(row for row in found if row["program"] == name) for name in ("play", "learn"))
     others = lambda row: row["cycles"] * (1 - row["products"])
@@ -47,7 +47,7 @@ def test_an_iteration_on_a_tpu():
     assert others(play) < 1.25 * 2_970_000
     assert (learn["unknown"], learn["scatters"]) == (1, 1)
     (update,) = (row for row in found if row["program"].endswith(" learn"))
-    assert others(update) < 1.25 * 436_000 and update["unknown"] == 0
+    assert others(update) < 1.25 * 395_000 and update["unknown"] == 0
 
 
 def test_an_iteration_on_a_gpu():
