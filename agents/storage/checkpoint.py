@@ -340,7 +340,7 @@ def restore(path: Path, item: str, shapes: Any) -> Any:
     result, or of numpy arrays.
 
     Raises:
-        CheckpointError: it is damaged, or does not fit the shapes.
+        CheckpointError: it is damaged, or whole and does not fit the shapes.
     """
     return _read(path, item, ocp.args.StandardRestore(shapes))
 
@@ -350,7 +350,9 @@ def _read(path: Path, item: str, argument: Any) -> Any:
         with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
             restored = checkpointer.restore(path.absolute(), ocp.args.Composite(**{item: argument}))[item]
     except Exception as error:  # orbax raises what its storage raises; any error means that the folder is unusable
-        raise CheckpointError(f"checkpoint {path} is damaged or incomplete: {_reason(error)}") from error
+        whole = (path / CHECKSUMS_FILE).exists() and damage(path) is None
+        what = "was saved by another version" if whole else "is damaged or incomplete"
+        raise CheckpointError(f"checkpoint {path} {what}: {_reason(error)}") from error
     if restored is None:
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: it has no '{item}'")
     return restored

@@ -225,6 +225,18 @@ def test_a_damaged_newest_checkpoint_is_passed_over(saved, capsys, kind, how):
         checkpoint.find_checkpoint(saved, kind)
 
 
+def test_a_whole_checkpoint_of_other_arrays_is_not_called_damaged(saved, parts):
+    """As after an update of the program. The same files without one of them are damaged."""
+    path = checkpoint.find_checkpoint(saved, "resume")
+    other = dataclasses.replace(SMALL, optimiser="muon")  # keeps other arrays
+    with pytest.raises(checkpoint.CheckpointError, match="was saved by another version: ") as refused:
+        load_run(path, other, parts[2])
+    assert "\n" not in str(refused.value)
+    next(file for file in sorted((path / "run").rglob("*")) if file.is_file()).unlink()
+    with pytest.raises(checkpoint.CheckpointError, match="is damaged or incomplete: "):
+        load_run(path, other, parts[2])
+
+
 def test_metrics_are_whole_whatever_happened(tmp_path):
     path = tmp_path / "metrics.jsonl"
     before = '{"iteration": 1}\n{"iteration": 2}\n{"iteration": 3}\n{"itera'
