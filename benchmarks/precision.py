@@ -90,7 +90,7 @@ def variance_errors(layers: dict[str, np.ndarray]) -> np.ndarray:
         mean, square = moments_of_boards(near, shift, None)
         right = np.var(np.asarray(near, np.float64) + np.asarray(shift, np.float64)[:, None, None], (0, 1, 2))
         errors.append(abs((square - mean**2) / right - 1))
-    return np.concatenate(errors) if errors else np.zeros(1)
+    return np.concatenate(errors) if errors else np.zeros(0)
 
 
 def compare(name: str, every_layer: bool) -> Iterator[rounds.Row]:
@@ -113,7 +113,8 @@ def compare(name: str, every_layer: bool) -> Iterator[rounds.Row]:
     yield {
         "network": name, "body": f"{errors[body[-1]]:.2%}", "worst": f"{errors[worst]:.2%}", "worst layer": worst,
         "policy": f"{divergence.mean():.1e}", "best move": f"{(best == near_best).mean():.1%}",
-        "variance": f"{np.median(variances):.2%}", "worst variance": f"{variances.max():.2%}",
+        "variance": f"{np.median(variances):.2%}" if variances.size else None,
+        "worst variance": f"{variances.max():.2%}" if variances.size else None,
         "value": f"{abs(values - near_values).mean():.4f}", "worst value": f"{abs(values - near_values).max():.3f}",
     }  # fmt: skip
 

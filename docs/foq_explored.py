@@ -220,8 +220,8 @@ Made by `python docs/foq_explored.py`. Each part names its day and machine.
 
 Each claim is of one of three kinds. **Exact** claims are proved by a search to the ends of the game, as by `python
 evaluate.py prove foq`. Positions are distinguished by hashes of 64 bits; two among ten million agree by chance once in
-400,000 such searches. **Searched** claims come from the network in models/foq. **Estimated** claims come from games
-between weak players.
+400,000 such searches. **Searched** claims come from the network in models/foq at their date. **Estimated** claims come
+from games between weak players.
 """
 
 SMALL = """## Who wins on small boards (exact)

@@ -351,7 +351,7 @@ def _read(path: Path, item: str, argument: Any) -> Any:
             restored = checkpointer.restore(path.absolute(), ocp.args.Composite(**{item: argument}))[item]
     except Exception as error:  # orbax raises what its storage raises; any error means that the folder is unusable
         whole = (path / CHECKSUMS_FILE).exists() and damage(path) is None
-        what = "was saved by another version" if whole else "is damaged or incomplete"
+        what = "does not fit this version of the program or the game" if whole else "is damaged or incomplete"
         raise CheckpointError(f"checkpoint {path} {what}: {_reason(error)}") from error
     if restored is None:
         raise CheckpointError(f"checkpoint {path} is damaged or incomplete: it has no '{item}'")
