@@ -5,7 +5,8 @@ python benchmarks/compiled.py GAME [OPTION=VALUE ...] [--chip=v5e] [--parts=rule
 `--chip=v5e` needs `pip install 'jax[tpu]'`. `--chip=h100` and `--chip=t4` need `pip install jax-cuda12-plugin
 jax-cuda12-pjrt nvidia-cuda-nvcc-cu12`. A shape gives several chips, `v5e:2x4` or `h100:8`, that share the games; then
 `messages` and `bytes` are the operations between them and the bytes that these return, on every chip.
-Options are those of train.py, over the preset for the platform. `rules` are step, mask and observe of 4096 positions.
+Options are those of train.py, over the preset for the platform. `rules` are step, mask and observe of 4096 positions,
+and all three `together`.
 `play` and `learn` are the two phases of an iteration, `match` plays 128 games between two networks, and `analysis`
 searches one position, both with `num_simulations`. Each program gives a row with the seconds to compile and the GiB of
 memory, and each of its loops another one, indented by depth, for one round. A loop whose number of rounds the
@@ -47,6 +48,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import topologies
+from jax.experimental.layout import Format, Layout
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import envs
@@ -61,7 +63,7 @@ from agents.runtime import cli, mesh
 from agents.training.algorithms import algorithm_of
 from benchmarks import rounds
 from benchmarks.hlo import Cost, Loop, Program
-from envs.game import Game
+from envs.game import Array, Game
 
 POSITIONS = 4096  # of a rules program
 MATCH_GAMES = 128  # in lockstep
@@ -193,14 +195,32 @@ def analysis_program(game: Game, config: Config, weights: Any, devices: Mesh) ->
     return analyst.run_simulations, (*everywhere((weights, given[0]), devices), tree)
 
 
+def rules_programs(game: Game, devices: Mesh) -> dict[str, Shaped]:
+    """`step`, `mask` and `observe`, and one program that steps and then asks for both. The compiler chooses the layouts
+    of arguments and results, as it does between parts of one program."""
+    free = Format(Layout.AUTO, NamedSharding(devices, PartitionSpec()))
+    states = jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(POSITIONS))
+    actions = jax.ShapeDtypeStruct((POSITIONS,), jnp.int32)
+
+    def together(s: Any, action: Array) -> tuple[Any, Array, Array]:
+        after = game.step(s, action)
+        return after, game.mask(after), game.observe(after)
+
+    compiled = lambda rule, *given: (jax.jit(jax.vmap(rule), in_shardings=free, out_shardings=free), given)
+    return {
+        "step": compiled(game.step, states, actions),
+        "mask": compiled(game.mask, states),
+        "observe": compiled(game.observe, states),
+        "together": compiled(together, states, actions),
+    }
+
+
 def programs(name: str, options: list[str], devices: list[Any]) -> dict[str, Shaped]:
     """The programs of one game; the rules and the analysis on the first of the devices."""
     game = envs.make(name)
     usual = preset(game, devices[0].platform, devices=len(devices))
     config = parse_options([f"--{option}" for option in options], usual)
     one, all_ = (Mesh(np.array(some), (mesh.GAMES,)) for some in (devices[:1], devices))
-    states = everywhere(jax.eval_shape(jax.vmap(lambda _: game.init()), jnp.zeros(POSITIONS)), one)
-    actions = everywhere(jax.ShapeDtypeStruct((POSITIONS,), jnp.int32), one)
     algorithm, net = algorithm_of(config), make_network(game, config)
     run = jax.eval_shape(lambda: algorithm.start_run(game, net, config))
     run = jax.tree.map(placed, run, mesh.shardings(all_, algorithm.run_specs(run)))
@@ -210,9 +230,7 @@ def programs(name: str, options: list[str], devices: list[Any]) -> dict[str, Sha
     return {
         "match": match_program(game, config, weights, all_),
         "analysis": analysis_program(game, config, weights, one),
-        "step": (jax.jit(jax.vmap(game.step)), (states, actions)),
-        "mask": (jax.jit(jax.vmap(game.mask)), (states,)),
-        "observe": (jax.jit(jax.vmap(game.observe)), (states,)),
+        **rules_programs(game, one),
         "play": (phase(algorithm.make_play(game, net, config, all_)), (run,)),
         "learn": (phase(algorithm.make_learn(game, net, config, all_)), (run, progress)),
     }
@@ -229,7 +247,7 @@ def main() -> None:
     with cli.errors():
         devices = chips(given.chip)
         found = programs(given.game, given.options, devices)
-        wanted = given.parts.replace("rules", "step,mask,observe").split(",")
+        wanted = given.parts.replace("rules", "step,mask,observe,together").split(",")
         rounds.show((row for name in wanted for row in describe(name, *found[name], devices)), given.json)
 
 

@@ -296,27 +296,48 @@ def _remembering(s: State, memory: Memory, action: Array) -> Memory:
 
 
 def _repeating(s: State) -> Array:
-    """bool[n, n]: points where an otherwise legal play would repeat an earlier board.
-
-    The loops have fixed lengths; on CPUs they are many times faster than comparing all pairs at once.
-    """
+    """bool[n, n]: points where an otherwise legal play would repeat an earlier board."""
     assert s.memory is not None
     size, none = s.chain.shape[0], s.chain.size
     chain, near = s.chain.ravel(), _near(size)[:-1]
-    keys = jnp.asarray(_keys(size)).reshape(2, 2, none)
-    mine, other = jnp.where(s.to_move == 0, keys[:, 0], keys[:, 1]), jnp.where(s.to_move == 0, keys[:, 1], keys[:, 0])
+    keys, (lows, highs) = _keys(size).reshape(2, 2, none), s.memory.hashes
+    mine, other = (jnp.where(s.to_move == seat, keys[:, 0], keys[:, 1]) for seat in (0, 1))
     # A play subtracts from the hash every adjacent chain in atari, counted once.
-    weigh = lambda i, sums: sums + jnp.where(chain == chain[i], other[:, i, None], 0)
-    weights = jax.lax.fori_loop(0, none, weigh, jnp.zeros_like(other), unroll=4)  # of each stone's whole chain
+    weights = jax.lax.platform_dependent(
+        chain,
+        cpu=lambda chain: _weights_by_loop(chain, other),
+        default=lambda chain: _weights_by_product(chain, keys, s.to_move == 0),
+    )
     takes = _board(_sides(s)[1] & s.atari).ravel()[near]
     label = chain[near]
     once = [takes[:, k] & ~(takes[:, :k] & (label[:, :k] == label[:, k : k + 1])).any(-1) for k in range(4)]
     lost = jnp.sum(jnp.where(jnp.stack(once, -1), weights[:, near], 0), axis=-1, dtype=jnp.uint32)
-    reached = _hash(s.stones)[:, None] + mine - lost
-    (low, high), (lows, highs) = reached, s.memory.hashes
-    compare = lambda i, least: jnp.minimum(least, (low ^ lows[i]) | (high ^ highs[i]))  # 0 for the same board
-    least = jax.lax.fori_loop(0, lows.size, compare, jnp.full(none, 2**32 - 1, jnp.uint32), unroll=6)
+    low, high = _hash(s.stones)[:, None] + mine - lost
+    differs = lambda i: (low ^ lows[i]) | (high ^ highs[i])  # 0 for the same board
+    # A CPU is many times faster with a loop than with all pairs at once.
+    compare = lambda i, least: jnp.minimum(least, differs(i))
+    least = jax.lax.platform_dependent(
+        cpu=lambda: jax.lax.fori_loop(0, lows.size, compare, jnp.full(none, 2**32 - 1, jnp.uint32), unroll=6),
+        default=lambda: differs((slice(None), None)).min(0),
+    )
     return (least == 0).reshape(size, size)
+
+
+def _weights_by_loop(chain: Array, keys: Array) -> Array:
+    """uint32[2, N]: at every point the sum of the keys uint32[2, N] on its whole chain, both words."""
+    weigh = lambda i, sums: sums + jnp.where(chain == chain[i], keys[:, i, None], 0)
+    return jax.lax.fori_loop(0, chain.size, weigh, jnp.zeros_like(keys), unroll=4)
+
+
+def _weights_by_product(chain: Array, keys: np.ndarray, black: Array) -> Array:
+    """uint32[2, N]: the same for the keys uint32[2, 2, N] of the colour that is not to move. Sums of bytes are exact in
+    a product of bfloat16 numbers that is accumulated in float32."""
+    shifts = np.arange(0, 32, 8, dtype=np.uint32)
+    factors = np.moveaxis(keys[..., None] >> shifts & 255, 2, 0).reshape(chain.size, -1)  # [N, word x colour x byte]
+    same = (chain[:, None] == chain).astype(jnp.bfloat16)
+    sums = jnp.matmul(same, factors.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
+    sums = sums.astype(jnp.uint32).reshape(-1, 2, 2, 4)
+    return jnp.sum(jnp.where(black, sums[:, :, 1], sums[:, :, 0]) << shifts, axis=-1, dtype=jnp.uint32).T
 
 
 def _hashes(moves: Array, plies: Array, size: int) -> Array:

@@ -14,6 +14,7 @@ swap removes this stone and puts a stone of the second player on (c, r).
 from __future__ import annotations
 
 import dataclasses
+import functools
 import string
 from typing import Any, NamedTuple
 
@@ -34,10 +35,14 @@ MARKED = ("Red (X)", "Blue (O)")  # in text
 RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
 
 
+def either(conditions: list[Array]) -> Array:
+    return functools.reduce(jnp.logical_or, conditions)
+
+
 class State(NamedTuple):
     # Every stone stores the name of its group, so a move need not search the board. The name is 1 + the group's last
     # cell, S * S + 1 if the group touches the owner's first edge (top or left), S * S + 2 if it touches the other edge.
-    groups: Array  # int8[S, S], int16 from S = 12: the name, negative for the second player, 0 on empty cells
+    groups: Array  # int8[S * S], int16 from S = 12: the name, negative for the second player, 0 on empty cells
     plies: Array  # int16[], moves made, including the swap; the first player moves when even
     joined: Array  # bool[], whether the last move connected its player's edges
     forfeit: Array  # int8[], player who made an illegal move, -1 for none
@@ -60,15 +65,14 @@ class Rules:
 
     def init(self, key: Array | None = None) -> State:
         del key  # there is one start position
-        groups = jnp.zeros((self.size, self.size), self.dtype)
-        return State(groups, jnp.int16(0), jnp.bool_(False), jnp.int8(-1))
+        return State(jnp.zeros(self.cells, self.dtype), jnp.int16(0), jnp.bool_(False), jnp.int8(-1))
 
     def over(self, s: State) -> Array:
         return (s.forfeit >= 0) | s.joined
 
     def mask(self, s: State) -> Array:
         """bool[A], empty cells of an unfinished game, and the swap."""
-        legal = (s.groups == 0).ravel()
+        legal = s.groups == 0
         if self.swap:
             legal = jnp.concatenate([legal, (s.plies == 1)[None]])
         return legal & ~self.over(s)
@@ -82,31 +86,27 @@ class Rules:
         return jnp.where(far == 0, self.cells + 1, jnp.where(far == self.size - 1, self.cells + 2, cell + 1))
 
     def _swapped(self, s: State) -> Array:
-        """The groups after a swap."""
-        row, col = np.indices((self.size, self.size))
-        names = self._lone(row * self.size + col, row, col, True)
-        return jnp.where(s.groups.T != 0, -names, 0).astype(self.dtype)
+        """The groups after a swap, which mirrors the only stone."""
+        cells = jnp.arange(self.cells)
+        row, col = cells // self.size, cells % self.size
+        stone = jnp.where(s.groups != 0, col * self.size + row, 0).sum()
+        return jnp.where(cells == stone, -self._lone(cells, row, col, True), 0).astype(self.dtype)
 
     def move(self, s: State, action: Array | int) -> State:
         """Position after a legal action."""
         action = jnp.asarray(action, jnp.int32)
         row, col, second = action // self.size, action % self.size, (s.plies & 1) == 1
-        around = jnp.stack([row, col]) + RING
-        inside = ((around >= 0) & (around < self.size)).all(-1)
-        index = jnp.where(inside, around[:, 0] * self.size + around[:, 1], 0)
-        names = s.groups.ravel()[index].astype(jnp.int32) * jnp.where(second, -1, 1)
-        # Own neighbours that touch share a group, so the six reduce to three; own names are positive.
-        names = jnp.where(inside, names, 0).reshape(3, 2).max(-1)
-        lone = self._lone(action, row, col, second)
-        name = jnp.maximum(lone, names.max())
-        ends = [((names == edge).any() | (lone == edge)) for edge in (self.cells + 1, self.cells + 2)]
-
-        own = lambda name: jnp.where(second, -name, name).astype(self.dtype)
-        merged = own(jnp.where(names > 0, names, action + 1))  # no group is named after an empty cell
-        inner = jnp.arange(self.cells).reshape(s.groups.shape) == action
-        for i in range(3):
-            inner |= s.groups == merged[i]
-        groups, joined = jnp.where(inner, own(name), s.groups), ends[0] & ends[1]
+        cells = jnp.arange(self.cells)
+        down, right = cells // self.size - row, cells % self.size - col
+        own = jnp.maximum(jnp.where(second, -s.groups, s.groups), 0)  # own names
+        # Own neighbours that touch share a group, so the six reduce to three.
+        pair = lambda a, b: ((down == a[0]) & (right == a[1])) | ((down == b[0]) & (right == b[1]))
+        touched = [jnp.where(pair(*two), own, 0).max() for two in RING.reshape(3, 2, 2)]
+        names = [self._lone(action, row, col, second).astype(self.dtype), *touched]
+        name = functools.reduce(jnp.maximum, names)
+        inner = (cells == action) | ((own > 0) & either([own == group for group in touched]))
+        groups = jnp.where(inner, jnp.where(second, -name, name), s.groups)
+        joined = either([name == self.cells + 1 for name in names]) & either([name == self.cells + 2 for name in names])
         if self.swap:
             swaps = action == self.cells
             groups, joined = jnp.where(swaps, self._swapped(s), groups), joined & ~swaps
@@ -114,10 +114,11 @@ class Rules:
 
     def step(self, s: State, action: Array | int) -> State:
         """Position after any action: an illegal action forfeits, and a finished game does not change."""
-        allowed = self.mask(s)
-        legal = (allowed & (jnp.arange(allowed.size) == action)).any()
+        empty = jnp.where(jnp.arange(self.cells) == action, s.groups == 0, False).astype(self.dtype).max() == 1
+        swaps = (action == self.cells) & (s.plies == 1) & self.swap
+        legal = (empty | swaps) & ~self.over(s)
         forfeit = jnp.where(~self.over(s) & ~legal, self.player(s).astype(jnp.int8), s.forfeit)
-        moved = self.move(s, jnp.where(legal, action, 0))
+        moved = self.move(s, action)
         return State(*(jnp.where(legal, new, old) for new, old in zip(moved, s, strict=True)))._replace(forfeit=forfeit)
 
     def rewards(self, s: State) -> Array:
@@ -127,7 +128,7 @@ class Rules:
 
     def board(self, s: State) -> Array:
         """int8[S, S]: 1 first player, -1 second, 0 empty."""
-        return jnp.sign(s.groups).astype(jnp.int8)
+        return jnp.sign(s.groups).astype(jnp.int8).reshape(self.size, self.size)
 
     def observe(self, s: State) -> Array:
         """float32[S, S, 3], for the mover: own stones, the opponent's stones, ones if the mover may swap. The board is
@@ -149,12 +150,11 @@ class Rules:
         rest = np.full(int(self.swap), self.cells, np.int32)
 
         def half_turn(s: State) -> State:
-            groups = s.groups[::-1, ::-1].ravel()
+            groups = s.groups[::-1]
             row, col = np.indices((self.size, self.size)).reshape(2, -1)
             names = self._lone(codes, row, col, groups < 0)
             best = jnp.where(groups[:, None] == groups, names, 0).max(-1)  # the new name of each group
-            groups = (best * jnp.sign(groups)).astype(self.dtype)
-            return s._replace(groups=groups.reshape(s.groups.shape))
+            return s._replace(groups=(best * jnp.sign(groups)).astype(self.dtype))
 
         return (
             Symmetry("identity", np.concatenate([codes, rest]), lambda x: x, lambda s: s),
@@ -213,7 +213,7 @@ class Rules:
     def why_illegal(self, s: State, action: int) -> str:
         if action == self.cells:
             return "" if s.plies == 1 else "a swap can only answer the first stone"
-        return f"{self.action_name(action)} is taken" if s.groups.ravel()[action] else ""
+        return f"{self.action_name(action)} is taken" if s.groups[action] else ""
 
     def why_over(self, s: State) -> str:
         if s.forfeit >= 0 or not self.over(s):
@@ -278,7 +278,7 @@ class Rules:
         if joined[-turn] and not self._joined_last(board, -turn):
             raise ValueError("hex record: the edges were joined before the last move, whichever it was")
         forfeit = records.forfeit("hex", record, plies % 2, lambda: joined[-turn])
-        return State(jnp.asarray(groups), jnp.int16(plies), jnp.bool_(joined[-turn]), jnp.int8(forfeit))
+        return State(jnp.asarray(groups.ravel()), jnp.int16(plies), jnp.bool_(joined[-turn]), jnp.int8(forfeit))
 
     def _plies(self, board: np.ndarray, turn: int) -> int:
         """Moves made; a swap removes one stone of the first player."""

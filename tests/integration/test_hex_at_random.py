@@ -53,7 +53,7 @@ def test_random_games_follow_the_plain_rules(size, swap, lanes):
         board = np.zeros((size, size), int)
         for ply in range(len(over)):
             turn = 1 - 2 * (ply % 2)
-            np.testing.assert_array_equal(np.sign(groups[ply]), board)
+            np.testing.assert_array_equal(np.sign(groups[ply]), board.ravel())
             won = joins(board, -turn)
             assert not joins(board, turn)
             assert over[ply] == won

@@ -37,9 +37,17 @@ def position(picture: str, to_move: int, ko: str = "simple") -> go.State:
 
 
 @pytest.mark.parametrize(
-    ("size", "ko", "count"), [(9, "simple", 30), (9, "psk", 15), (19, "simple", 10), (19, "psk", 5)]
+    ("size", "ko", "count", "platform"),
+    [
+        (9, "simple", 30, "cpu"),
+        (9, "psk", 15, "cpu"),
+        (9, "psk", 15, "default"),
+        (19, "simple", 10, "cpu"),
+        (19, "psk", 5, "cpu"),
+    ],
 )
-def test_recorded_games_are_reproduced(golden, size, ko, count):
+def test_recorded_games_are_reproduced(golden, monkeypatch, size, ko, count, platform):
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
     games = [game for game in golden("go.jsonl.gz") if (game["size"], game["ko_rule"]) == (size, ko)]
     assert len(games) == count
     longest = max(len(game["moves"]) for game in games) // 5 + 1
