@@ -27,9 +27,9 @@ from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
 MAX_POSITIONS = 1 << 15  # of one proof search
-# Each search of an iteration begins in another lane, so that the rows differ. On a CPU one takes about as long as 200
-# moves of self-play with one queen.
-MOVES_PER_SEARCH = 2048
+# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search takes about
+# as long as 200 moves of self-play with one queen.
+ROWS_PER_SEARCH = 384
 
 
 class ProofTargets(NamedTuple):
@@ -96,7 +96,7 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
         reach = jnp.minimum(targets.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
         root_key, pick_key = jax.random.split(key)
         off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
-        searches = min(max(config.plies_per_iteration * len(off) // MOVES_PER_SEARCH, 1), len(off))
+        searches = min(max(count * len(off) // ROWS_PER_SEARCH, 1), len(off))
         chosen = jax.lax.top_k(-off, searches)[1]
         of_search = -(-count * len(off) // searches)
 
