@@ -27,8 +27,8 @@ from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
 MAX_POSITIONS = 1 << 15  # of one proof search
-# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search takes about
-# as long as 200 moves of self-play with one queen.
+# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search takes
+# about as long as 200 moves of self-play with one queen.
 ROWS_PER_SEARCH = 384
 
 

@@ -25,7 +25,7 @@ ROOT = pathlib.Path(__file__).parents[2]
         ("connect_four", "connect_four_unfiltered_solved.jsonl.gz", 0, 0.92),  # 95.1%
         ("foq", "foq_solved.jsonl.gz", 0, 0.75),
         ("foq", "foq_solved.jsonl.gz", 32, 0.85),  # its card has 82.5% alone and 91.9% with 32
-        ("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.58),  # 65.7%
+        ("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.58),  # 66.4%
         ("hex_5x5", "hex_5x5_solved.jsonl.gz", 0, 0.93),  # 97.0%
         ("hex_5x5", "hex_5x5_solved.jsonl.gz", 32, 0.99),  # 100%
         ("hex_6x6", "hex_6x6_solved.jsonl.gz", 0, 0.93),  # 98.0%
