@@ -36,6 +36,7 @@ RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
 
 
 def either(conditions: list[Array]) -> Array:
+    """bool[]: whether any of the conditions holds, without stacking them."""
     return functools.reduce(jnp.logical_or, conditions)
 
 
@@ -114,7 +115,8 @@ class Rules:
 
     def step(self, s: State, action: Array | int) -> State:
         """Position after any action: an illegal action forfeits, and a finished game does not change."""
-        empty = jnp.where(jnp.arange(self.cells) == action, s.groups == 0, False).astype(self.dtype).max() == 1
+        # Of the same type as the names, this maximum takes a TPU no pass of its own.
+        empty = ((jnp.arange(self.cells) == action) & (s.groups == 0)).astype(self.dtype).max() == 1
         swaps = (action == self.cells) & (s.plies == 1) & self.swap
         legal = (empty | swaps) & ~self.over(s)
         forfeit = jnp.where(~self.over(s) & ~legal, self.player(s).astype(jnp.int8), s.forfeit)

@@ -30,6 +30,7 @@ MAX_POSITIONS = 1 << 15  # of one proof search
 # Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search takes
 # about as long as 200 moves of self-play with one queen.
 ROWS_PER_SEARCH = 384
+SIDE_BY_SIDE = 16  # searches at once on an accelerator, so that their graphs fit its memory
 
 
 class ProofTargets(NamedTuple):
@@ -107,11 +108,11 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
             rows = pick(game, graph, game.player(state).astype(jnp.int32), key, of_search)
             return rows, proof_number.is_decided(graph.numbers)[0]
 
-        # Side by side all searches last as long as the longest, which pays where more of them cost little more a round.
+        # Side by side, searches last as long as the longest. That pays where more of them cost little more a round.
         rows, decided = jax.lax.platform_dependent(
             (chosen, jax.random.split(pick_key, searches)),
             cpu=lambda roots: jax.lax.map(search, roots),
-            default=jax.vmap(search),
+            default=lambda roots: jax.lax.map(search, roots, batch_size=SIDE_BY_SIDE),
         )
         places = lambda new: new.reshape(-1, *new.shape[2:])[: count * len(off)].reshape(count, -1, *new.shape[2:])
         write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(

@@ -44,6 +44,7 @@ def position(picture: str, to_move: int, ko: str = "simple") -> go.State:
         (9, "psk", 15, "default"),
         (19, "simple", 10, "cpu"),
         (19, "psk", 5, "cpu"),
+        (19, "psk", 5, "default"),
     ],
 )
 def test_recorded_games_are_reproduced(golden, monkeypatch, size, ko, count, platform):
