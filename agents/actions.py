@@ -84,20 +84,47 @@ def random_action(key: Array, mask: Array) -> Array:
     """A uniformly random legal action in each lane, int32[B] from bool[B, A]; meaningless if no action is legal.
 
     The codes are laid out as a square. One random number per lane picks the r-th legal code, column by column. The
-    column is found first, then the row. This sums whole rows of bytes and needs no running sum over all codes.
+    column is found first, then the row. This needs no running sum over all codes.
     """
+    return jax.lax.platform_dependent(key, mask, tpu=_random_by_products, default=_random_by_squares)
+
+
+def _random_by_squares(key: Array, mask: Array) -> Array:
+    """Sums whole rows of bytes."""
     lanes, codes = mask.shape
     width = math.isqrt(codes - 1) + 1
     square = jnp.pad(mask, ((0, 0), (0, -codes % width))).reshape(lanes, -1, width)
     inside = square.sum(1, dtype=jnp.uint8 if square.shape[1] < 256 else jnp.int32).astype(jnp.int32)
+    column, rank = _random_column(key, inside)
+    in_column = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
+    return _row_of(in_column, rank) * width + column
+
+
+def _random_by_products(key: Array, mask: Array) -> Array:
+    """A matrix unit adds up the columns faster than a TPU moves codes into a square. Counts of up to 256 are exact in
+    bfloat16."""
+    code = np.arange(mask.shape[1])
+    width = math.isqrt(len(code) - 1) + 1
+    column_of, row_of = (x[:, None] == np.arange(width) for x in (code % width, code // width))
+    legal = jax.lax.optimization_barrier(mask.astype(jnp.int32)).astype(jnp.float32)  # as in _slots_by_rows
+    column, rank = _random_column(key, (legal @ column_of.astype(np.float32)).astype(jnp.int32))
+    in_column = jnp.where(code % width == column[:, None], legal, 0) @ row_of.astype(np.float32)
+    return _row_of(in_column, rank) * width + column
+
+
+def _random_column(key: Array, inside: Array) -> tuple[Array, Array]:
+    """The column of a random legal code and its rank there, int32[B], from the number of legal codes of each column."""
     upto = jnp.cumsum(inside, axis=-1)
     below = lambda key, shape, most: jax.random.randint(key, shape, 0, most)
-    r = keys.draw_lanes(below, key, (lanes,), jnp.maximum(upto[:, -1], 1))[:, None]
-    column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), width - 1)
-    before = jnp.where(upto <= r, inside, 0).sum(-1, keepdims=True)
-    chosen = jnp.take_along_axis(square, column[:, None, None], axis=2)[:, :, 0]
-    row = (jnp.cumsum(chosen, axis=-1, dtype=jnp.int32) <= r - before).sum(-1, dtype=jnp.int32)
-    return jnp.minimum(row, square.shape[1] - 1) * width + column
+    r = keys.draw_lanes(below, key, inside.shape[:1], jnp.maximum(upto[:, -1], 1))[:, None]
+    column = jnp.minimum((upto <= r).sum(-1, dtype=jnp.int32), inside.shape[1] - 1)
+    return column, r[:, 0] - jnp.where(upto <= r, inside, 0).sum(-1)
+
+
+def _row_of(in_column: Array, rank: Array) -> Array:
+    """The row of the legal code with this rank, from the column's entries."""
+    row = (jnp.cumsum(in_column, axis=-1, dtype=jnp.int32) <= rank[:, None]).sum(-1, dtype=jnp.int32)
+    return jnp.minimum(row, in_column.shape[1] - 1)
 
 
 def to_mover_frame(game: Game, actions: Array, player: Array) -> Array:

@@ -12,7 +12,6 @@ import pytest
 
 import envs
 from agents import config as config_lib
-from agents.actions import random_action
 from agents.config import Config, preset
 from agents.network.network import along_lines, make_network
 from agents.network.pooling import board_max
@@ -202,13 +201,6 @@ def test_games_are_given_up_but_for_those_played_out():
     three = dataclasses.replace(game, num_players=3)
     with pytest.raises(ValueError, match="--resign_threshold=-0.9: expected a game for two players"):
         selfplay.make_selfplay(three, search, config)
-
-
-def test_random_actions_are_legal_and_even():
-    mask = jnp.tile(jnp.array([0, 1, 0, 1, 1], bool), (6000, 1))
-    counts = np.bincount(np.asarray(random_action(jax.random.key(0), mask)), minlength=5)
-    assert counts[[0, 2]].sum() == 0
-    assert (np.abs(counts[[1, 3, 4]] - 2000) < 5 * np.sqrt(6000 * 2 / 9)).all()
 
 
 def test_lanes_start_staggered():

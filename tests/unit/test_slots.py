@@ -1,4 +1,4 @@
-"""Legal actions in slots, by hand and against numpy."""
+"""Legal actions in slots, by hand and against numpy; random legal actions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from agents.actions import at_slots, from_slots, legal_slots
+from agents.actions import at_slots, from_slots, legal_slots, random_action
 
 
 def test_by_hand():
@@ -36,3 +36,27 @@ def test_against_numpy(codes, density, platform, monkeypatch):
     values = rng.random((16, codes)).astype(np.float32)
     back = from_slots(at_slots(jnp.asarray(values), jnp.asarray(slots)), jnp.asarray(mask))
     np.testing.assert_array_equal(back, np.where(mask, values, 0))
+
+
+@pytest.mark.parametrize("platform", ["tpu", "default"])
+def test_random_actions_are_legal_and_even(platform, monkeypatch):
+    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
+    mask = jnp.tile(jnp.array([0, 1, 0, 1, 1], bool), (6000, 1))
+    counts = np.bincount(np.asarray(random_action(jax.random.key(0), mask)), minlength=5)
+    assert counts[[0, 2]].sum() == 0
+    assert (np.abs(counts[[1, 3, 4]] - 2000) < 5 * np.sqrt(6000 * 2 / 9)).all()
+
+
+@pytest.mark.parametrize("codes", [1, 2, 7, 72, 2998])
+@pytest.mark.parametrize("density", [0.0, 0.01, 0.5, 1.0])
+def test_random_actions_are_the_same_on_every_device(codes, density, monkeypatch):
+    """At least one code is legal in every lane. With a single one there is no other answer."""
+    rng = np.random.default_rng(codes)
+    mask = rng.random((256, codes)) < density
+    mask[np.arange(256), rng.integers(codes, size=256)] = True
+    drawn = {}
+    for platform in ("tpu", "default"):
+        monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
+        drawn[platform] = np.asarray(random_action(jax.random.key(codes), jnp.asarray(mask)))
+    np.testing.assert_array_equal(drawn["tpu"], drawn["default"])
+    assert mask[np.arange(256), drawn["tpu"]].all()
