@@ -135,10 +135,11 @@ class Rules:
     def observe(self, s: State) -> Array:
         """float32[S, S, 3], for the mover: own stones, the opponent's stones, ones if the mover may swap. The board is
         transposed for the second player, so the mover always connects top and bottom."""
-        second = (s.plies & 1) == 1
-        board = jnp.where(second, -self.board(s).T, self.board(s))
+        groups = s.groups.reshape(self.size, self.size)
+        board = jnp.where((s.plies & 1) == 1, -groups.T, groups)
         swap = jnp.broadcast_to((s.plies == 1) & ~self.over(s) & self.swap, board.shape)
-        return jnp.stack([board > 0, board < 0, swap], axis=-1).astype(jnp.float32)
+        # A TPU stacks floats in fewer passes than bools.
+        return jnp.stack([plane.astype(jnp.float32) for plane in (board > 0, board < 0, swap)], axis=-1)
 
     def to_mover_frame(self) -> np.ndarray:
         """int32[2, A]: the second player's actions are transposed."""
