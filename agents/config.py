@@ -258,8 +258,8 @@ class LearnerOptions(Options):
     Two-player games only. Game results teach little where any move may reverse the result."""
     value_lambda: Annotated[float, Range(least=0, most=1)] = 1.0
     """Value target: 1 is the result of the game. Less blends in the searched values of later positions, as in
-    TD(lambda) (Sutton 1988). All positions of a long game share one result, which a value head can overfit. Below 1 by
-    default in games that may last 200 plies."""
+    TD(lambda) (Sutton 1988). All positions of a game share one result, which a value head can overfit. By default 0.9
+    in games that may last 200 plies, 1 on tiny boards and 0.85 in all others."""
     ema_positions: Annotated[int, Range(least=0, most=COUNT)] = 64_000
     """Positions over which weights are averaged for play. An update keeps 1 - batch_size / ema_positions of the
     exponential average. The averaged network plays and is saved for play (Polyak and Juditsky 1992; Wu 2019 averages
@@ -386,7 +386,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 
 SLIDING_GAMES = ("foq", "foq_single", "foq_multi")  # games whose pieces slide until something blocks them
-LONG_PLIES = 200  # games that may last this long also learn from searched values (docs/notes/)
+LONG_PLIES = 200  # games that may last this long: `value_lambda` was measured apart (docs/notes/)
 TINY_CELLS = 16  # boards up to this size, and boards of one row, use a perceptron
 
 
@@ -414,13 +414,14 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign_threshold=-0.9 if game.num_players == 2 else -1.0,
         rating_games=64,
-        value_lambda=0.9 if game.max_plies >= LONG_PLIES else 1.0,
+        value_lambda=0.9 if game.max_plies >= LONG_PLIES else 0.85,
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
         tiny |= {
             "random_opening_plies": 6,
             "resign_threshold": -1.0,
+            "value_lambda": 1.0,
             "batch_size": 512,
             "ema_positions": 102_400,
             "minutes": 2.0,
