@@ -174,7 +174,8 @@ def make_selfplay(game: Game, search: SearchFunction, config: Config):
         search_key, restart_key = keys.split(key)
         states = lanes.states
         found = search(weights, search_key, states, lanes.plies)
-        slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal + 1)[:, :-1]  # in trees the last is empty too
+        # Found as the trees find theirs, with one slot more, so that a compiler does both at once.
+        slots = legal_slots(jax.vmap(game.mask)(states), game.max_legal + 1)[:, :-1]
         player = jax.vmap(game.player)(states)
         moved = jax.vmap(game.move)(states, found.action)
         resigned = (found.value < threshold) & ~lanes.played_out & (threshold > -1) & may_resign
