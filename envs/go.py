@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -45,6 +46,7 @@ LETTERS = "ABCDEFGHJKLMNOPQRST"
 SEATS = ("Black", "White")
 CELL = 36  # of the picture
 LONGEST_HISTORY = 100  # boards that an observation may show
+SPREADS = 8  # rows that colours spread in one round of a loop on a GPU
 
 
 class Memory(NamedTuple):
@@ -123,9 +125,13 @@ def _point(point: Array, size: int) -> Array:
 
 def _beside(rows: Array) -> Array:
     """uint32[..., n]: the neighbours of all points of a set; may include points of the set itself."""
-    full, none = 2 ** rows.shape[-1] - 1, jnp.zeros_like(rows[..., :1])
-    above, below = (jnp.concatenate(x, axis=-1) for x in ([rows[..., 1:], none], [none, rows[..., :-1]]))
-    return rows << 1 & full | rows >> 1 | above | below
+    return rows << 1 & 2 ** rows.shape[-1] - 1 | rows >> 1 | _above_and_below(rows)
+
+
+def _above_and_below(rows: Array) -> Array:
+    """uint32[..., n]: the neighbours in the rows above and below."""
+    none = jnp.zeros_like(rows[..., :1])
+    return jnp.concatenate([rows[..., 1:], none], axis=-1) | jnp.concatenate([none, rows[..., :-1]], axis=-1)
 
 
 def _count(rows: Array) -> Array:
@@ -355,18 +361,35 @@ def area(s: State) -> Array:
     return _count(_territory(s.stones))
 
 
+def _along_rows(points: Array, within: Array) -> Array:
+    """uint32[..., n]: `points`, and those of `within` that they reach along a row through points of `within`."""
+    for shift in (jnp.left_shift, jnp.right_shift):
+        free, distance = within, 1
+        while distance < points.shape[-1]:
+            points = points | free & shift(points, jnp.uint32(distance))
+            free = free & shift(free, jnp.uint32(distance))
+            distance *= 2
+    return points
+
+
 def _territory(stones: Array) -> Array:
     """uint32[2, n]: the points of Black and of White. Both colours spread over the empty points; a point that only one
-    colour reaches belongs to this colour. A board without stones costs no time."""
-    empty = _empty(stones)
+    colour reaches belongs to this colour. Outside GPUs a board without stones costs little time."""
+    empty, size = _empty(stones), stones.shape[-1]
+    spread = lambda reached: _along_rows(reached | _above_and_below(reached) & empty, empty)
 
-    def spread(reached):
-        for _ in range(4):
-            reached = reached | _beside(reached) & empty
-        return reached
+    def until_stable(stones):
+        start = stones, _along_rows(stones, empty)
+        return jax.lax.while_loop(lambda x: (x[0] != x[1]).any(), lambda x: (x[1], spread(x[1])), start)[1]
 
-    start = jnp.zeros_like(stones), stones
-    reached = jax.lax.while_loop(lambda x: (x[0] != x[1]).any(), lambda x: (x[1], spread(x[1])), start)[1]
+    def often_enough(stones):
+        # A host waits for a GPU after every round of a loop of unknown length. A shortest path crosses from one row to
+        # the next at (size + 1) // 2 points at most, since two crossings side by side would be a detour.
+        rounds = math.ceil((size - 1) * ((size + 1) // 2) / SPREADS)
+        some = lambda _, reached: functools.reduce(lambda x, _: spread(x), range(SPREADS), reached)
+        return jax.lax.fori_loop(0, rounds, some, _along_rows(stones, empty))
+
+    reached = jax.lax.platform_dependent(stones, cuda=often_enough, default=until_stable)
     return reached & ~reached[::-1]
 
 

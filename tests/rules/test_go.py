@@ -33,6 +33,12 @@ def position(picture: str, to_move: int, ko: str = "simple") -> go.State:
     return go.from_record({"size": len(rows), "komi": 0, "ko": ko, "board": board, "to_move": to_move})
 
 
+def compiled_for(platform: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has every program take the branches of this platform."""
+    choose = lambda *given, default, **branches: branches.get(platform, default)(*given)
+    monkeypatch.setattr(jax.lax, "platform_dependent", choose)
+
+
 # Recorded games
 
 
@@ -41,14 +47,14 @@ def position(picture: str, to_move: int, ko: str = "simple") -> go.State:
     [
         (9, "simple", 30, "cpu"),
         (9, "psk", 15, "cpu"),
-        (9, "psk", 15, "default"),
+        (9, "psk", 15, "cuda"),
         (19, "simple", 10, "cpu"),
         (19, "psk", 5, "cpu"),
-        (19, "psk", 5, "default"),
+        (19, "psk", 5, "cuda"),
     ],
 )
 def test_recorded_games_are_reproduced(golden, monkeypatch, size, ko, count, platform):
-    monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
+    compiled_for(platform, monkeypatch)
     games = [game for game in golden("go.jsonl.gz") if (game["size"], game["ko_rule"]) == (size, ko)]
     assert len(games) == count
     longest = max(len(game["moves"]) for game in games) // 5 + 1
@@ -163,6 +169,21 @@ def test_area_and_komi_decide():
     assert ended(-6 - 1e-12) == [1, -1] and ended(1e300) == [-1, 1] and ended(-1e300) == [1, -1]
     empty = "\n".join([". . . . ."] * 5)
     assert ended(0, empty) == [0, 0] and ended(-0.5, empty) == [1, -1]
+
+
+@pytest.mark.parametrize("size", [5, 9, 19])
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_a_colour_reaches_the_end_of_a_long_corridor(monkeypatch, platform, size):
+    compiled_for(platform, monkeypatch)
+    # Every other row is black but for one crossing, at the right and the left in turn. White stands at the end of this
+    # corridor, so every empty point touches both colours through its region.
+    board = np.zeros((size, size), int)
+    board[1::2] = 1
+    board[1::4, -1] = board[3::4, 0] = 0
+    board[-1, 0 if (size - 1) % 4 == 2 else -1] = -1
+    for turned in (board, board[::-1], board.T, board.T[:, ::-1]):
+        record = {"size": size, "komi": 0, "ko": "simple", "board": turned.ravel().tolist(), "to_move": 1}
+        assert go.area(go.from_record(record)).tolist() == [(size // 2) * (size - 1), 1]
 
 
 def test_memory_is_not_part_of_what_is_remembered():
