@@ -60,6 +60,13 @@ def test_an_iteration_on_a_gpu():
     assert 0 < step["descent"] < 10 < step["network"]
 
 
+def test_a_step_of_go_on_a_gpu():
+    """Two unknown loops, also where games end in the step and their points are counted."""
+    found = rows("h100", "go:size=5", "play", *SMALL)
+    (step,) = (row for row in found if row["program"].endswith(" search"))
+    assert step["unknown"] == 2
+
+
 def test_a_match_and_an_analysis_compile():
     found = rows("h100", "connect_four", "match,analysis", *SMALL)
     assert {row["program"] for row in found} >= {"match", "analysis"}
