@@ -230,6 +230,8 @@ class LearnerOptions(Options):
 
     replay_capacity: Annotated[int, Range(least=1, most=COUNT)] = 200_000
     """Rows in the replay buffer. It is rounded up to whole iterations and never below one game of every lane."""
+    replay_share: Annotated[float, Range(above=0, most=1)] = 1.0
+    """Batches come from the newest share of all rows of the run, and never from less than one game of every lane."""
     replay_ratio: Annotated[float, Range(above=0, most=1000)] = 3.0
     """Average number of times that a row is drawn. It sets the updates per iteration."""
     augment: bool = True

@@ -165,7 +165,8 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
 
     def learn(run: Run, progress: Array) -> tuple[Run, LearnerMetrics]:
         now = keys_of(run)
-        index = replay.draw(run.replay, now.draw, (num_updates, batch))
+        recent = replay.recent(run.replay, replay.window(game, config, run.iteration + 1))
+        index = replay.draw(recent, now.draw, (num_updates, batch))
         taught = None if run.proof_targets is None else proof_targets.draw(run.proof_targets, now.proved, proof_rows)
 
         def no_updates(learning):
@@ -173,7 +174,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
 
         # There is nothing to learn until the first games have ended on every device.
-        ready = jax.lax.pmin(run.replay.known.any().astype(jnp.int32), mesh.GAMES) > 0
+        ready = jax.lax.pmin(recent.known.any().astype(jnp.int32), mesh.GAMES) > 0
         learning, losses = jax.lax.cond(
             ready,
             lambda learning: update(learning, run.replay, index, progress, run.proof_targets, taught),

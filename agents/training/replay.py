@@ -208,6 +208,20 @@ def sample(game: Game, replay: Replay, index: Array, config: Config) -> Batch:
     return batch_of(game, take(game, replay, index, config), config)
 
 
+def window(game: Game, config: Config, iteration: Array) -> Array:
+    """Rows of time to draw from after `iteration` iterations, int32[]: `replay_share` of those written so far, but at
+    least the longest game plus one iteration, so that a lane always has rows whose game has ended."""
+    written = iteration * config.plies_per_iteration
+    least = game.max_plies + config.plies_per_iteration
+    return jnp.maximum((config.replay_share * written).astype(jnp.int32), least)
+
+
+def recent(replay: Replay, plies: Array) -> Replay:
+    """The replay without the rows that were written more than `plies` plies of self-play ago."""
+    length = len(replay.known)
+    return replay._replace(known=replay.known & (_ages(replay, jnp.arange(length)) < plies)[:, None])
+
+
 def draw(replay: Replay, key: Array, shape: tuple[int, ...]) -> Array:
     """Draws rows with known results, all equally often: positions in the flattened ring, int32 of `shape`."""
     upto = jnp.cumsum(replay.known.ravel().astype(jnp.int32))
@@ -216,8 +230,11 @@ def draw(replay: Replay, key: Array, shape: tuple[int, ...]) -> Array:
 
 def age(replay: Replay, index: Array) -> Array:
     """Plies of self-play since the rows `index` were written."""
-    length, lanes = replay.known.shape
-    return (replay.cursor - 1 - index // lanes) % length
+    return _ages(replay, index // replay.known.shape[1])
+
+
+def _ages(replay: Replay, t: Array) -> Array:
+    return (replay.cursor - 1 - t) % len(replay.known)
 
 
 def row_bytes(rows: Any) -> int:

@@ -250,6 +250,34 @@ def test_draw_is_even_over_known_rows(parts):
     assert (np.abs(counts[known] - expected) < 6 * np.sqrt(expected)).all()
 
 
+def test_only_recent_rows_are_drawn(parts):
+    _, start, _ = parts
+    ring = start().replay
+    length, lanes = ring.known.shape
+    ring = ring._replace(known=jnp.ones_like(ring.known), cursor=jnp.int32(3))
+    kept = np.asarray(replay.recent(ring, jnp.int32(5)).known)
+    assert np.flatnonzero(kept.all(1)).tolist() == [0, 1, 2, length - 2, length - 1] and kept.sum() == 5 * lanes
+
+
+def test_the_window_grows_with_the_run_and_holds_a_game():
+    game, config = envs.make("tictactoe"), dataclasses.replace(SMALL, replay_share=0.25)
+    rows = lambda iteration: int(replay.window(game, config, jnp.int32(iteration)))
+    assert (
+        rows(1) == rows(13) == 9 + 4 and rows(14) == 14 and rows(100) == 100
+    )  # a game and an iteration, then a quarter
+
+
+def test_batches_come_from_the_window(parts):
+    """The window is a game and an iteration, 13 plies, so rows drawn from it are six plies old on average."""
+    game, start, _ = parts
+    config = dataclasses.replace(SMALL, replay_share=0.01)
+    iterate = jax.jit(make_iteration(game, make_network(game, config), config, ONE))
+    run = start()
+    for _ in range(8):
+        run, metrics = iterate(run, 0.0)
+    assert 3 < metrics["replay_age"] < 8 and metrics["replay_rows"] > 250
+
+
 def rest_of_the_game(ring: replay.Replay, index: int) -> list[int]:
     """`replay.future_moves` of one row of tic-tac-toe, step by step: no move is made twice."""
     rows, lanes = jax.device_get(ring.rows), ring.known.shape[1]
