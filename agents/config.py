@@ -231,7 +231,8 @@ class LearnerOptions(Options):
     replay_capacity: Annotated[int, Range(least=1, most=COUNT)] = 200_000
     """Rows in the replay buffer. It is rounded up to whole iterations and never below one game of every lane."""
     replay_share: Annotated[float, Range(above=0, most=1)] = 1.0
-    """Batches come from the newest share of all rows of the run, and never from less than one game of every lane."""
+    """Batches come from the newest share of all rows of the run, though never from less than the longest game of every
+    lane nor more than the buffer. By default 0.17, but 1 on tiny boards. Old rows slow learning down (docs/notes/)."""
     replay_ratio: Annotated[float, Range(above=0, most=1000)] = 3.0
     """Average number of times that a row is drawn. It sets the updates per iteration."""
     augment: bool = True
@@ -365,8 +366,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "search": "puct", "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_fraction": 0.25,
         "temperature_plies": 30, "leaf_symmetry": "random", "random_opening_plies": 0, "resign_threshold": -1.0,
         "optimiser": "adamw", "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False,
-        "slides": False, "replay_capacity": 500_000, "batch_size": 2048, "gate": True, "gate_share": 0.55,
-        "weight_decay": 1e-4, "rating_games": 400, "rating_positions": 2_048_000,
+        "slides": False, "replay_capacity": 500_000, "replay_share": 1.0, "batch_size": 2048, "gate": True,
+        "gate_share": 0.55, "weight_decay": 1e-4, "rating_games": 400, "rating_positions": 2_048_000,
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
@@ -374,8 +375,8 @@ RECIPES: dict[str, dict[str, Any]] = {
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25,
         "random_opening_plies": 0, "resign_threshold": -1.0, "optimiser": "adamw",
         "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
-        "pooling": False, "slides": False, "replay_capacity": 9000, "replay_ratio": 11.0, "batch_size": 32,
-        "gate": True, "gate_share": 0.6, "gate_decided": True, "weight_decay": 1e-4,
+        "pooling": False, "slides": False, "replay_capacity": 9000, "replay_share": 1.0, "replay_ratio": 11.0,
+        "batch_size": 32, "gate": True, "gate_share": 0.6, "gate_decided": True, "weight_decay": 1e-4,
         "rating_games": 20, "rating_positions": 160_000,
     },
     # The tic-tac-toe article, see agents/training/value_regression.py.
@@ -417,6 +418,7 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
         resign_threshold=-0.9 if game.num_players == 2 else -1.0,
         rating_games=64,
         value_lambda=0.9 if game.max_plies >= LONG_PLIES else 0.85,
+        replay_share=0.17,
     )
     if rows * cols <= TINY_CELLS or rows == 1:
         tiny = {"network": "mlp", "channels": 128, "blocks": 2, "num_envs": 256, "num_simulations": 32}
@@ -424,6 +426,7 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
             "random_opening_plies": 6,
             "resign_threshold": -1.0,
             "value_lambda": 1.0,
+            "replay_share": 1.0,
             "batch_size": 512,
             "ema_positions": 102_400,
             "minutes": 2.0,

@@ -54,7 +54,7 @@ class SelfplayMetrics(NamedTuple):
     search_entropy: Array  # entropy of the improved policy, nats
     search_policy_kl: Array  # KL divergence of the improved policy from the network's, nats
     distinct: Array  # share of distinct positions among a device's rows of the iteration
-    replay_rows: Array  # rows that can be drawn
+    replay_rows: Array  # rows of the buffer whose game has ended
     broken_rows: Array  # rows where the network or the search returned a non-finite number
     proved: Array  # this and the next two as in `proof_targets.ProofMetrics`; NaN without `proof_share`
     proof_plies: Array
