@@ -379,7 +379,7 @@ def _territory(stones: Array) -> Array:
     spread = lambda reached: _along_rows(reached | _above_and_below(reached) & empty, empty)
 
     def until_stable(stones):
-        start = stones, _along_rows(stones, empty)
+        start = jnp.zeros_like(stones), _along_rows(stones, empty)
         return jax.lax.while_loop(lambda x: (x[0] != x[1]).any(), lambda x: (x[1], spread(x[1])), start)[1]
 
     def often_enough(stones):

@@ -171,6 +171,34 @@ def test_area_and_komi_decide():
     assert ended(0, empty) == [0, 0] and ended(-0.5, empty) == [1, -1]
 
 
+@pytest.mark.parametrize("size", [5, 9])
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_area_of_random_boards(monkeypatch, platform, size):
+    """Boards of few to many stones, whether or not they can occur."""
+    compiled_for(platform, monkeypatch)
+    rng, free = np.random.default_rng(size), np.linspace(0.1, 0.98, 60)
+    boards = np.stack([rng.choice([-1, 0, 1], (size, size), p=[(1 - f) / 2, f, (1 - f) / 2]) for f in free])
+    plain = PlainGo(size, superko=False)
+    want = []
+    for board in boards:
+        plain.boards = [tuple(board.ravel().tolist())]
+        want.append(plain.area())
+    rows = jax.vmap(go._rows)(jnp.stack([boards == 1, boards == -1], axis=1))
+    states = jax.vmap(lambda stones: go.init(size)._replace(stones=stones))(rows)
+    assert jax.vmap(go.area)(states).tolist() == want
+
+
+@pytest.mark.parametrize("platform", ["cpu", "cuda"])
+def test_walls_across_the_board_part_it(monkeypatch, platform):
+    """The empty points are above and below stones only, or beside them only."""
+    compiled_for(platform, monkeypatch)
+    board = np.zeros((5, 5), int)
+    board[2], board[3] = 1, -1
+    for turned in (board, board.T):
+        record = {"size": 5, "komi": 0, "ko": "simple", "board": turned.ravel().tolist(), "to_move": 1}
+        assert go.area(go.from_record(record)).tolist() == [15, 10]
+
+
 @pytest.mark.parametrize("size", [5, 9, 19])
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
 def test_a_colour_reaches_the_end_of_a_long_corridor(monkeypatch, platform, size):
