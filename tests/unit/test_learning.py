@@ -262,9 +262,8 @@ def test_only_recent_rows_are_drawn(parts):
 def test_the_window_grows_with_the_run_and_holds_a_game():
     game, config = envs.make("tictactoe"), dataclasses.replace(SMALL, replay_share=0.25)
     rows = lambda iteration: int(replay.window(game, config, jnp.int32(iteration)))
-    assert (
-        rows(1) == rows(13) == 9 + 4 and rows(14) == 14 and rows(100) == 100
-    )  # a game and an iteration, then a quarter
+    assert rows(1) == rows(13) == 9 + 4  # the longest game and an iteration
+    assert rows(14) == 14 and rows(100) == 100  # a quarter of all
 
 
 def test_batches_come_from_the_window(parts):
