@@ -83,8 +83,8 @@ def game(driver: webdriver.Chrome) -> dict:
 
 
 def known_result(driver: webdriver.Chrome) -> dict:
-    """Waits until nobody thinks and gives what the page knows."""
-    wait(driver, lambda: driver.execute_script("return view && !view.thinking && !busy"), "a rest")
+    """Waits until nobody thinks and no position is on its way, and gives what the page knows."""
+    wait(driver, lambda: driver.execute_script("return view && !view.thinking && !busy && aim === null"), "a rest")
     return game(driver)
 
 

@@ -71,6 +71,7 @@ def test_thinking_moves_no_button(window, address):
     place = "const b = $('present').getBoundingClientRect(); return [b.x, b.y, b.width]"
     seen = [window.execute_script(f"$('thinking').hidden = {hidden}; {place}") for hidden in ("true", "false")]
     assert seen[0] == seen[1]
+    assert seen[0][2] > 0  # the button is there
 
 
 def test_a_mouse_leaves_no_focus_ring(window, address):
