@@ -24,7 +24,8 @@ from agents.storage.jsonl import Lines
 METRICS, TENSORBOARD = "metrics.jsonl", "tensorboard"  # names in the folder of a run
 PROTO: Any = event_pb2  # its classes are made on import
 BOARD_SECONDS = 10.0  # between two flushes for TensorBoard, which wait for the disk
-WATCHED = 30  # iterations over which value metrics are averaged
+WATCHED = 30  # iterations over which value metrics are averaged, at least
+WATCHED_MOVES = 120_000  # of these iterations together, at least
 FLAT = 0.97  # of the loss of a head that says 0: from this share on nothing has been learned
 OVERFIT = 1.05  # of the squared error on new games of a head that says 0: from this share on the head overfits
 NEARLY_DRAWN = 0.1  # of the squared result: below this, 0 is a good answer
@@ -77,23 +78,30 @@ class Board:
 
 
 class BaselineWatch:
-    """Reports, once, that a metric was no better than its baseline over `WATCHED` iterations."""
+    """Reports, once, that a metric was no better than its baseline over `WATCHED` iterations and `WATCHED_MOVES`."""
 
     def __init__(self, share: float):
         """`share` of the baseline at or above which the metric is no better."""
         self.share, self.warned = share, False
-        self.recent: deque[tuple[float, float]] = deque(maxlen=WATCHED)
+        self.recent: deque[tuple[float, float, int]] = deque()
 
-    def reached(self, figure: float | None, baseline: float | None) -> tuple[float, float] | None:
-        """Means of both, the first time. Iterations without them, or with nearly all games drawn, do not count."""
+    def reached(self, figure: float | None, baseline: float | None, moves: int) -> tuple[float, float, int] | None:
+        """Means of both and the number of iterations, the first time. Iterations without them, or with nearly all games
+        drawn, do not count."""
         if figure is None or not baseline or baseline < NEARLY_DRAWN:
             return None
-        self.recent.append((figure, baseline))
-        mean, floor = (sum(x) / len(self.recent) for x in zip(*self.recent, strict=True))
-        if self.warned or len(self.recent) < WATCHED or mean < self.share * floor:
+        self.recent.append((figure, baseline, moves))
+        while len(self.recent) > WATCHED and self._moves() - self.recent[0][2] >= WATCHED_MOVES:
+            self.recent.popleft()
+        count = len(self.recent)
+        mean, floor = (sum(x) / count for x in list(zip(*self.recent, strict=True))[:2])
+        if self.warned or count < WATCHED or self._moves() < WATCHED_MOVES or mean < self.share * floor:
             return None
         self.warned = True
-        return mean, floor
+        return mean, floor, count
+
+    def _moves(self) -> int:
+        return sum(moves for *_, moves in self.recent)
 
 
 class Balance:
@@ -106,17 +114,18 @@ class Balance:
     def warning(self, figures: dict[str, Any]) -> str | None:
         """A warning for the user, once per problem."""
         square = lambda name: None if figures.get(name) is None else figures[name] ** 2
-        flat = self.learned.reached(figures.get("value_loss"), figures.get("value_baseline"))
-        worse = self.overfitted.reached(square("value_error"), square("value_target_rms"))
+        moves = figures["plies"]
+        flat = self.learned.reached(figures.get("value_loss"), figures.get("value_baseline"), moves)
+        worse = self.overfitted.reached(square("value_error"), square("value_target_rms"), moves)
         see = f'see "It does not get stronger" in {advice.document("docs/troubleshooting.md")}'
         than = "than one that always says 0"
         if flat is not None:
             numbers = f"(value loss {flat[0]:.3f} of {flat[1]:.3f})"
-            return f"warning: in {WATCHED} iterations the value head did no better {than} {numbers}; {see}"
+            return f"warning: in {flat[2]} iterations the value head did no better {than} {numbers}; {see}"
         if worse is not None and not self.learned.warned:
             numbers = f"(squared error {worse[0]:.3f}, {worse[1]:.3f})"
             said = f"the value head predicted new games worse {than} {numbers}: it overfits"
-            return f"warning: in {WATCHED} iterations {said}; {see}"
+            return f"warning: in {worse[2]} iterations {said}; {see}"
         return None
 
 

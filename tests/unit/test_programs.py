@@ -22,7 +22,7 @@ from agents.run.progress import Progress
 from agents.runtime import cli
 
 FIGURES = {
-    "iteration": 12345, "moves_per_second": 51234.4, "total_games": 1234567, "total_plies": 98765432,
+    "iteration": 12345, "plies": 4096, "moves_per_second": 51234.4, "total_games": 1234567, "total_plies": 98765432,
     "policy_loss": 1.2344, "target_entropy": 0.9871, "value_loss": 0.4567, "value_baseline": 0.9602,
     "game_length": 34.51, "draw_rate": 0.123, "rating": 1041.2, "skipped_updates": 2, "minutes_left": 1061.7,
 }  # fmt: skip
@@ -70,8 +70,9 @@ def test_a_line_of_the_log_comes_every_few_minutes(tmp_path, monkeypatch, capsys
 
 
 def test_a_value_that_is_not_learned_is_told_once():
+    figures = lambda loss, baseline: {"value_loss": loss, "value_baseline": baseline, "plies": 4096}
     tell = lambda loss, baseline, count: [
-        said for _ in range(count) if (said := balance.warning({"value_loss": loss, "value_baseline": baseline}))
+        said for _ in range(count) if (said := balance.warning(figures(loss, baseline)))
     ]
     balance = Balance()
     assert tell(None, None, 10) == []  # before the first update
@@ -85,9 +86,19 @@ def test_a_value_that_is_not_learned_is_told_once():
     assert tell(0.05, 0.05, 50) == []  # nearly all games are drawn
 
 
+def test_short_iterations_are_watched_for_more_of_them():
+    """120,000 moves are 235 iterations of 512."""
+    figures = {"value_loss": 0.99, "value_baseline": 1.0, "plies": 512}
+    balance = Balance()
+    said = [balance.warning(figures) for _ in range(300)]
+    (words,) = filter(None, said)
+    assert said.index(words) == 234
+    assert "in 235 iterations" in words
+
+
 def test_a_value_that_is_overfitted_is_told_once():
     """Figures of a run of EvoPawness: what the buffer holds was learned, of new games less was known than nothing."""
-    figures = {"value_loss": 0.55, "value_baseline": 0.96, "value_target_rms": 0.99}
+    figures = {"value_loss": 0.55, "value_baseline": 0.96, "value_target_rms": 0.99, "plies": 4096}
     balance = Balance()
     said = [balance.warning({**figures, "value_error": 1.08}) for _ in range(80)]
     (words,) = filter(None, said)
