@@ -142,8 +142,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
     def play(run: Run) -> tuple[Run, SelfplayMetrics, Ended]:
         now = keys_of(run)
         weights = run.reference_weights if config.gate else run.learning.ema_weights
-        may_resign = false_resign_rate(config, run.replay, run.replay.known) <= MAX_FALSE_RESIGN_RATE
-        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, may_resign)
+        lanes, rows, ended = selfplay_of(weights, now.play, run.lanes, may_resign(game, config, run))
         after = replay.insert(run.replay, rows, config.value_lambda, game.max_plies)
         played = summarise(game, config, rows, run.replay, after)
         if teach is not None and run.proof_targets is not None:
@@ -156,12 +155,14 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
 
 def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     """`learn(run, progress) -> (run, LearnerMetrics)`: U updates from the replay, which end the iteration. `progress`
-    in [0, 1] is the share of the budget used so far."""
+    in [0, 1] is the share of the budget used so far. There are none until every device has as many rows with known
+    results as an iteration has rows."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
     if config.proof_share and batch < 2:
         raise ValueError(f"--proof_share needs a --batch_size of at least {2 * devices.size}, two rows for each device")
     update = learner.make_learner(game, net, config, num_updates)
     proof_rows = num_updates, proof_targets.rows_per_batch(config, batch)
+    rows = config.num_envs // devices.size * config.plies_per_iteration
 
     def learn(run: Run, progress: Array) -> tuple[Run, LearnerMetrics]:
         now = keys_of(run)
@@ -173,8 +174,9 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             nothing = jnp.full(num_updates, jnp.nan)
             return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
 
-        # There is nothing to learn until the first games have ended on every device.
-        ready = jax.lax.pmin(recent.known.any().astype(jnp.int32), mesh.GAMES) > 0
+        # The first games to end have a few rows, which the updates of an iteration would draw a hundred times. `window`
+        # always holds enough of them later on.
+        ready = jax.lax.pmin(recent.known.sum(), mesh.GAMES) >= rows
         learning, losses = jax.lax.cond(
             ready,
             lambda learning: update(learning, run.replay, index, progress, run.proof_targets, taught),
@@ -261,6 +263,16 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
         proof_plies=jnp.float32(jnp.nan),
         proof_rows=jnp.float32(jnp.nan),
     )
+
+
+def may_resign(game: Game, config: Config, run: Run) -> Array:
+    """Whether players may resign in the next iteration, bool[].
+
+    Not before the longest game has had time to end. Games begin in the middle of random ones (`selfplay.start_lanes`),
+    so the first results come from endings, and a value head that knows nothing else must not end games that begin.
+    """
+    begun = run.iteration * config.plies_per_iteration >= game.max_plies
+    return begun & (false_resign_rate(config, run.replay, run.replay.known) <= MAX_FALSE_RESIGN_RATE)
 
 
 def false_resign_rate(config: SelfplayOptions, replay: Replay, counted: Array) -> Array:

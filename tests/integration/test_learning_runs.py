@@ -54,6 +54,24 @@ def test_three_players_learn_a_value_for_every_seat():
     assert batch.future.min() >= 0 and batch.future.max() == 3
 
 
+def test_nothing_is_learned_from_a_handful_of_rows():
+    """Updates begin with the iteration that makes the rows with known results 64, as many as an iteration has."""
+    game = envs.make(SMALL.env)
+    net = make_network(game, SMALL)
+    run = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, ONE)()
+    iterate = jax.jit(make_iteration(game, net, SMALL, ONE))
+    seen = []
+    for _ in range(5):
+        run, figures = iterate(run, 0.0)
+        seen.append((int(figures["replay_rows"]), int(run.learning.updates), np.isfinite(figures["value_loss"])))
+    rows, updates, losses = zip(*seen, strict=True)
+    assert 0 < rows[0] < 64 < rows[-1]
+    made = np.diff((0, *updates))
+    np.testing.assert_array_equal(made > 0, np.array(rows) >= 64)
+    np.testing.assert_array_equal(losses, made > 0)
+    assert len(set(made[made > 0])) == 1
+
+
 def test_devices_share_the_work():
     """On two devices a run plays, learns and counts as on one: every lane goes on, and the weights stay the same."""
     game, devices = envs.make(SMALL.env), mesh.make_mesh(16, 32, 2)

@@ -163,6 +163,29 @@ def test_how_often_giving_up_was_wrong_by_hand():
     assert np.isnan(share(ring._replace(result=result), resigned))
 
 
+def test_nobody_resigns_before_the_longest_game_could_end():
+    """Two rows below -0.9, played on. Nine plies, the longest game, are behind every lane after three iterations of
+    four."""
+    devices = mesh.make_mesh(2, 2, 1)
+    searched = jnp.full((1, 2, 1), -0.95)
+    fields = {"values": jnp.concatenate([searched, -searched], -1), "resigned": jnp.zeros((1, 2), bool)}
+    ring = ring_of(row_fields(**fields, player=jnp.zeros((1, 2), jnp.int8)))
+    config = dataclasses.replace(SMALL, resign_threshold=-0.9)
+
+    def allowed(number, *results):
+        ended = jnp.array([True] * len(results) + [False] * (2 - len(results)))[None]
+        won = jnp.array([*results, 0.0, 0.0])[:2].reshape(1, 2, 1)
+        run = iteration.Run(*[None] * len(iteration.Run._fields))
+        run = run._replace(replay=ring._replace(result=won, known=ended), iteration=jnp.int32(number))
+        everywhere = jax.sharding.PartitionSpec()
+        ask = lambda run: iteration.may_resign(GAME, config, run)
+        return bool(jax.shard_map(ask, mesh=devices, in_specs=everywhere, out_specs=everywhere, check_vma=False)(run))
+
+    assert [allowed(number, -1, -1) for number in (0, 2, 3, 100)] == [False, False, True, True]
+    assert not allowed(100, -1, 1)  # one in two would have been wrong
+    assert not allowed(100)  # no game tells
+
+
 def test_attack_and_promotion_are_urgent_in_evopawness():
     """White's knight reaches a soldier two up and one right, his soldier may be promoted; all else can wait."""
 
