@@ -390,12 +390,13 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 SLIDING_GAMES = ("foq", "foq_single", "foq_multi")  # games whose pieces slide until something blocks them
 LONG_PLIES = 200  # games that may last this long: `value_lambda` was measured apart (docs/notes/)
+CORE_ROWS = 100_000  # of the longest games of all lanes on a core of a CPU, counted with their symmetries
 TINY_CELLS = 16  # boards up to this size, and boards of one row, use a perceptron
 
 
 def preset(game: Game, platform: str, recipe: str = "default", devices: int = 1) -> Config:
-    """Options that suit a game and a number of devices (`cpu`, `gpu` or `tpu`), by a recipe. On several GPUs or TPUs
-    each plays as many games and learns from as many rows as one alone.
+    """Options that suit a game and a number of devices (`cpu`, `gpu` or `tpu`), by a recipe. Several devices
+    play as many times more games, on a CPU up to 1024; several GPUs or TPUs also learn from as many times more rows.
 
     Raises:
         ValueError: the recipe is unknown.
@@ -433,12 +434,21 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
         }
         return dataclasses.replace(config, **tiny, future_weight=0.0, replay_capacity=50_000)
     if platform == "cpu":
-        return dataclasses.replace(config, slides=game.name.split(":")[0] in SLIDING_GAMES)
+        cpu = {"num_envs": lanes_on_cpu(game, devices), "slides": game.name.split(":")[0] in SLIDING_GAMES}
+        return dataclasses.replace(config, **cpu)
     # A small network leaves an accelerator idle: its cost is that of launching kernels.
     wide = {"channels": 128, "blocks": 8, "num_simulations": 32, "max_num_considered_actions": 16, "dtype": "bfloat16"}
     devices = min(devices, 256)  # more would exceed the largest batch
     wide |= {"num_envs": 1024 * devices, "batch_size": 4096 * devices, "plies_per_iteration": 32}
     return dataclasses.replace(config, **wide, replay_capacity=1_000_000)
+
+
+def lanes_on_cpu(game: Game, cores: int) -> int:
+    """Games in lockstep on a CPU, a power of two. Batches are drawn from at least the longest game of every lane: too
+    many of these are old before a core has replaced them, too few are learned by heart. A position
+    counts once for each symmetry, since it is seen through all of them (docs/notes/2026-11-27-lanes.md)."""
+    of_core = min(max(CORE_ROWS // (game.max_plies * max(len(game.symmetries), 1)), 128), 1024)
+    return min(1 << (of_core.bit_length() - 1) << (cores.bit_length() - 1), 1024)
 
 
 URGENT_SHARE = 1 / 8  # of the run, in which `early_urge` counts

@@ -573,7 +573,16 @@ def test_presets_suit_game_and_device():
     assert large.dtype == "bfloat16"
     many, alone = (preset(envs.make("foq"), "gpu", devices=n) for n in (8, 1))
     assert (many.num_envs, many.batch_size) == (8 * alone.num_envs, 8 * alone.batch_size)
-    assert preset(envs.make("foq"), "cpu", devices=8) == small
+    assert preset(envs.make("foq"), "cpu", devices=8) == dataclasses.replace(small, num_envs=1024)
+
+
+def test_games_at_once_on_a_cpu_by_hand():
+    """The longest games of all lanes of a core have 100,000 rows, counted with symmetries; 128 to 1024 lanes."""
+    lanes = lambda env, cores=1: preset(envs.make(env), "cpu", devices=cores).num_envs
+    assert lanes("connect_four") == 1024  # 42 plies, 2 symmetries: 1190
+    assert lanes("foq") == 256  # 70 plies, 4 symmetries: 357
+    assert lanes("go:size=9") == 128  # 162 plies, 8 symmetries: 77
+    assert [lanes("go:size=9", cores) for cores in (2, 3, 4, 8, 64)] == [256, 256, 512, 1024, 1024]
 
 
 def test_presets_scale_with_the_devices_of_a_run(monkeypatch):
