@@ -94,6 +94,8 @@ def test_two_processes_train_together_and_one_is_lost(tmp_path):
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert [line["iteration"] for line in lines] == list(range(1, goal + 1))
     rating = checkpoint.about(checkpoint.find_checkpoint(run, "resume"))["rating"]
-    assert rating["taken"] == goal  # matches, one after every iteration, on whose result both agree
+    learned = [line["iteration"] for line in lines if line["value_loss"] is not None]
+    assert learned == list(range(2, goal + 1))  # the first one ended too few games
+    assert rating["taken"] == len(learned)  # matches, one after each of these, on whose result both agree
     printed = [said(tmp_path / f"stdout.{process}") for process in range(2)]
     assert [len(lines) for lines in printed] == [3, 0]
