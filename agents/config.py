@@ -390,13 +390,13 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 SLIDING_GAMES = ("foq", "foq_single", "foq_multi")  # games whose pieces slide until something blocks them
 LONG_PLIES = 200  # games that may last this long: `value_lambda` was measured apart (docs/notes/)
-CORE_ROWS = 100_000  # of the longest games of all lanes on a core of a CPU, counted with their symmetries
+CORE_ROWS = 100_000  # most rows of the longest games of all lanes per CPU core, counted with their symmetries
 TINY_CELLS = 16  # boards up to this size, and boards of one row, use a perceptron
 
 
 def preset(game: Game, platform: str, recipe: str = "default", devices: int = 1) -> Config:
-    """Options that suit a game and a number of devices (`cpu`, `gpu` or `tpu`), by a recipe. Several devices
-    play as many times more games, on a CPU up to 1024; several GPUs or TPUs also learn from as many times more rows.
+    """Options that suit a game and a number of devices (`cpu`, `gpu` or `tpu`), by a recipe. The number of
+    games grows with the devices, on a CPU up to 1024. On GPUs and TPUs the batch grows with them too.
 
     Raises:
         ValueError: the recipe is unknown.
@@ -444,9 +444,12 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
 
 
 def lanes_on_cpu(game: Game, cores: int) -> int:
-    """Games in lockstep on a CPU, a power of two. Batches are drawn from at least the longest game of every lane: too
-    many of these are old before a core has replaced them, too few are learned by heart. A position
-    counts once for each symmetry, since it is seen through all of them (docs/notes/2026-11-27-lanes.md)."""
+    """Games in lockstep on a CPU, a power of two.
+
+    Batches come from at least the longest game of every lane. With many lanes that window is stale, because a core
+    replaces its rows slowly. With few lanes the network overfits. Rows count once for each symmetry, because batches
+    apply a random one (docs/notes/2026-11-27-lanes.md).
+    """
     of_core = min(max(CORE_ROWS // (game.max_plies * max(len(game.symmetries), 1)), 128), 1024)
     return min(1 << (of_core.bit_length() - 1) << (cores.bit_length() - 1), 1024)
 

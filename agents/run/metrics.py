@@ -24,8 +24,8 @@ from agents.storage.jsonl import Lines
 METRICS, TENSORBOARD = "metrics.jsonl", "tensorboard"  # names in the folder of a run
 PROTO: Any = event_pb2  # its classes are made on import
 BOARD_SECONDS = 10.0  # between two flushes for TensorBoard, which wait for the disk
-WATCHED = 30  # iterations over which value metrics are averaged, at least
-WATCHED_MOVES = 120_000  # of these iterations together, at least
+WATCHED = 30  # fewest iterations over which value metrics are averaged
+WATCHED_MOVES = 120_000  # fewest moves of these iterations
 FLAT = 0.97  # of the loss of a head that says 0: from this share on nothing has been learned
 OVERFIT = 1.05  # of the squared error on new games of a head that says 0: from this share on the head overfits
 NEARLY_DRAWN = 0.1  # of the squared result: below this, 0 is a good answer
@@ -94,7 +94,8 @@ class BaselineWatch:
         while len(self.recent) > WATCHED and self._moves() - self.recent[0][2] >= WATCHED_MOVES:
             self.recent.popleft()
         count = len(self.recent)
-        mean, floor = (sum(x) / count for x in list(zip(*self.recent, strict=True))[:2])
+        mean = sum(figure for figure, _, _ in self.recent) / count
+        floor = sum(baseline for _, baseline, _ in self.recent) / count
         if self.warned or count < WATCHED or self._moves() < WATCHED_MOVES or mean < self.share * floor:
             return None
         self.warned = True

@@ -155,8 +155,8 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
 
 def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     """`learn(run, progress) -> (run, LearnerMetrics)`: U updates from the replay, which end the iteration. `progress`
-    in [0, 1] is the share of the budget used so far. There are none until every device has as many rows with known
-    results as an iteration has rows."""
+    in [0, 1] is the share of the budget used so far. Updates begin once
+    every device has at least one iteration's number of rows with known results."""
     num_updates, batch = updates_per_iteration(config), config.batch_size // devices.size
     if config.proof_share and batch < 2:
         raise ValueError(f"--proof_share needs a --batch_size of at least {2 * devices.size}, two rows for each device")
@@ -174,8 +174,8 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             nothing = jnp.full(num_updates, jnp.nan)
             return learning, learner.Losses(*[nothing] * len(learner.Losses._fields))
 
-        # The first games to end have a few rows, which the updates of an iteration would draw a hundred times. `window`
-        # always holds enough of them later on.
+        # The first games to end leave few rows. One iteration's updates would draw each of them a hundred times, and
+        # the network would overfit. Later, `window` always holds enough rows.
         ready = jax.lax.pmin(recent.known.sum(), mesh.GAMES) >= rows
         learning, losses = jax.lax.cond(
             ready,
@@ -268,8 +268,9 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
 def may_resign(game: Game, config: Config, run: Run) -> Array:
     """Whether players may resign in the next iteration, bool[].
 
-    Not before the longest game has had time to end. Games begin in the middle of random ones (`selfplay.start_lanes`),
-    so the first results come from endings, and a value head that knows nothing else must not end games that begin.
+    Resignation is disabled until the longest game has had time to end. A run begins in the middle of random games
+    (`selfplay.start_lanes`), so its first results come from endings. A value head that has seen only endings must not
+    end new games.
     """
     begun = run.iteration * config.plies_per_iteration >= game.max_plies
     return begun & (false_resign_rate(config, run.replay, run.replay.known) <= MAX_FALSE_RESIGN_RATE)

@@ -55,7 +55,7 @@ def test_three_players_learn_a_value_for_every_seat():
 
 
 def test_nothing_is_learned_from_a_handful_of_rows():
-    """Updates begin with the iteration that makes the rows with known results 64, as many as an iteration has."""
+    """An iteration has 64 rows. Updates begin once 64 rows have known results."""
     game = envs.make(SMALL.env)
     net = make_network(game, SMALL)
     run = mesh.laid_out(lambda: start_run(game, net, SMALL), run_specs, ONE)()

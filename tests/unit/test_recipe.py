@@ -164,7 +164,7 @@ def test_how_often_giving_up_was_wrong_by_hand():
 
 
 def test_nobody_resigns_before_the_longest_game_could_end():
-    """Two rows below -0.9, played on. Nine plies, the longest game, are behind every lane after three iterations of
+    """Two rows are below -0.9 and were played on. The longest game has nine plies, which takes three iterations of
     four."""
     devices = mesh.make_mesh(2, 2, 1)
     searched = jnp.full((1, 2, 1), -0.95)
