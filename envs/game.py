@@ -226,30 +226,37 @@ class HistoryState(NamedTuple):
     """A position with its predecessors."""
 
     now: State
-    past: State  # the same with a leading axis [length - 1], newest first; missing entries repeat the oldest
+    past: State  # what is kept of them, with a leading axis [length - 1], newest first; missing ones repeat the oldest
     played: Array  # int8[], number of real entries in `past`
 
 
-def with_history(game: Game, length: int, stack: Callable[[State, State, Array], Array]) -> Game:
+def with_history(
+    game: Game,
+    length: int,
+    stack: Callable[[State, State, Array], Array],
+    keep: Callable[[State], State] | None = None,
+) -> Game:
     """The same game, observed through its last `length` positions.
 
     Args:
         game: rules to wrap.
         length: number of positions, including the present one.
         stack: (now, past, played) -> float32[R, C, P], see `HistoryState`.
+        keep: the part of an earlier position that `stack` needs; by default `game.observation_state`.
 
     Records gain `past`, a list of earlier positions as records, newest first; absent means empty.
     """
     assert length >= 2
+    keep = keep or game.observation_state
 
     def begin(now: State) -> HistoryState:
-        past = jax.tree.map(lambda x: jnp.repeat(x[None], length - 1, axis=0), game.observation_state(now))
+        past = jax.tree.map(lambda x: jnp.repeat(x[None], length - 1, axis=0), keep(now))
         return HistoryState(now, past, jnp.int8(0))
 
     def push(s: HistoryState, now: State) -> HistoryState:
         """`now` before the earlier positions."""
         shift = lambda new, old: jnp.concatenate([new[None], old[:-1]])
-        past = jax.tree.map(shift, game.observation_state(s.now), s.past)
+        past = jax.tree.map(shift, keep(s.now), s.past)
         return HistoryState(now, past, jnp.minimum(s.played + 1, length - 1))
 
     def step(s: HistoryState, action: Array | int) -> HistoryState:
@@ -276,8 +283,8 @@ def with_history(game: Game, length: int, stack: Callable[[State, State, Array],
         if not isinstance(past, list) or len(past) > length - 1:
             raise ValueError(f"past: expected a list of at most {length - 1} positions, newest first")
         now = game.from_record({k: v for k, v in record.items() if k != "past"})
-        earlier = [game.observation_state(game.from_record(p)) for p in past]
-        frames = earlier + [earlier[-1] if earlier else game.observation_state(now)] * (length - 1 - len(earlier))
+        earlier = [keep(game.from_record(p)) for p in past]
+        frames = earlier + [earlier[-1] if earlier else keep(now)] * (length - 1 - len(earlier))
         return HistoryState(now, jax.tree.map(lambda *x: jnp.stack(x), *frames), jnp.int8(len(past)))
 
     now = lambda s: s.now

@@ -46,6 +46,7 @@ LETTERS = "ABCDEFGHJKLMNOPQRST"
 SEATS = ("Black", "White")
 CELL = 36  # of the picture
 LONGEST_HISTORY = 100  # boards that an observation may show
+LAST_MOVES = 2  # shown beside liberties
 SPREADS = 8  # rows that colours spread in one round of a loop on a GPU
 
 
@@ -71,10 +72,20 @@ class State(NamedTuple):
 
 
 class Observed(NamedTuple):
-    """The part of a position that an observation needs."""
+    """The part of a position that an observation of boards needs."""
 
     stones: Array  # uint32[2, n]
     to_move: Array  # int8[]
+
+
+class Tactics(NamedTuple):
+    """The part of a position that an observation of liberties needs."""
+
+    stones: Array  # uint32[2, n]
+    to_move: Array  # int8[]
+    ko: Array  # int16[]
+    one: Array  # uint32[n], stones whose chain has one liberty
+    two: Array  # uint32[n], stones whose chain has two liberties
 
 
 # Tables
@@ -144,9 +155,14 @@ def _union(sets: Array) -> Array:
     return functools.reduce(jnp.bitwise_or, sets)
 
 
+def _either(stones: Array) -> Array:
+    """uint32[..., n]: union of both colours of uint32[..., 2, n]."""
+    return stones[..., 0, :] | stones[..., 1, :]
+
+
 def _empty(stones: Array) -> Array:
     """uint32[n]: empty points."""
-    return ~(stones[0] | stones[1]) & (2 ** stones.shape[-1] - 1)
+    return ~_either(stones) & (2 ** stones.shape[-1] - 1)
 
 
 def _whole_chains(chain: Array, seeds: Array) -> Array:
@@ -416,16 +432,29 @@ def rewards(s: State, komi: float = 7.5) -> Array:
 # Observations
 
 
-def observation_state(s: State) -> Observed:
+def observed(s: State) -> Observed:
     return Observed(s.stones, s.to_move)
+
+
+def tactics(s: State) -> Tactics:
+    two = _rows((_liberties(s.chain) == 2) & (s.chain != s.chain.size))
+    return Tactics(s.stones, s.to_move, s.ko, s.atari, two)
+
+
+def _liberties(chain: Array) -> Array:
+    """int16[n, n]: liberties of the chain of each stone; without meaning on empty points."""
+    none, own = chain.size, chain.ravel()
+    beside = jnp.where((own == none)[:, None], own[_near(len(chain))[:-1]], none + 1)  # chains next to empty points
+    counts = jnp.sum((beside[:, :, None] == own).any(1), axis=0, dtype=jnp.int16)
+    return counts.reshape(chain.shape)
 
 
 def observe(s: State | Observed) -> Array:
     """float32[n, n, 3], for the mover: own stones, the opponent's stones, ones if Black is to move."""
-    return _planes(s.stones[None], s.to_move)
+    return _boards_as_planes(s.stones[None], s.to_move)
 
 
-def _planes(stones: Array, to_move: Array) -> Array:
+def _boards_as_planes(stones: Array, to_move: Array) -> Array:
     """float32[n, n, 2 k + 1] from the boards uint32[k, 2, n], newest first."""
     size = stones.shape[-1]
     boards = _board(stones)
@@ -439,7 +468,22 @@ def _observe_history(s: State | Observed, past: Observed, played: Array) -> Arra
     stones likewise, ones if Black is to move. Boards before the start are empty."""
     missing = jnp.arange(past.stones.shape[0]) >= played
     earlier = jnp.where(missing[:, None, None], 0, past.stones)
-    return _planes(jnp.concatenate([s.stones[None], earlier]), s.to_move)
+    return _boards_as_planes(jnp.concatenate([s.stones[None], earlier]), s.to_move)
+
+
+def _observe_liberties(s: State | Tactics, past: Observed, played: Array) -> Array:
+    """float32[n, n, 11], for the mover: own stones and the opponent's; of these, those with one liberty, likewise, and
+    with two; the point that may not be retaken; the points of the last two moves; ones; ones if Black is to move."""
+    seen = s if isinstance(s, Tactics) else tactics(s)
+    size = seen.stones.shape[-1]
+    before = jnp.concatenate([seen.stones[None], past.stones])
+    known = (jnp.arange(LAST_MOVES) < played)[:, None]
+    moves = jnp.where(known, _either(before[:-1] & ~before[1:]), 0)
+    sides = jnp.where(seen.to_move == 0, seen.stones, seen.stones[::-1])
+    sets = jnp.concatenate([sides, sides & seen.one, sides & seen.two, _point(seen.ko, size)[None], moves])
+    ones = jnp.ones((1, size, size), bool)
+    planes = jnp.concatenate([_board(sets), ones, ones & (seen.to_move == 0)])
+    return jnp.moveaxis(planes, 0, -1).astype(jnp.float32)
 
 
 # Symmetries
@@ -462,16 +506,20 @@ def symmetries(size: int) -> tuple[Symmetry, ...]:
             first = jnp.where(flat[:, None] == flat, images[:-1], none).min(-1)
             return turn.grid(jnp.where(flat == none, none, first).astype(chain.dtype).reshape(size, size))
 
-        def state(s: State | Observed) -> State | Observed:
+        def retaken(ko):
+            return jnp.where(ko < 0, -1, jnp.asarray(images)[ko]).astype(jnp.int16)
+
+        def state(s: State | Observed | Tactics) -> State | Observed | Tactics:
             if isinstance(s, Observed):
                 return s._replace(stones=turned(s.stones))
+            if isinstance(s, Tactics):
+                return s._replace(stones=turned(s.stones), ko=retaken(s.ko), one=turned(s.one), two=turned(s.two))
             memory = s.memory
             if memory is not None:
                 moves = jnp.asarray(images, jnp.int16)[memory.moves]
                 memory = Memory(moves, _hashes(moves, s.plies, size))
-            ko = jnp.where(s.ko < 0, -1, jnp.asarray(images)[s.ko]).astype(jnp.int16)
             stones, atari = turned(s.stones), turned(s.atari)
-            return s._replace(stones=stones, chain=lowest(s.chain), atari=atari, ko=ko, memory=memory)
+            return s._replace(stones=stones, chain=lowest(s.chain), atari=atari, ko=retaken(s.ko), memory=memory)
 
         return Symmetry(turn.name, images, turn.grid, state)
 
@@ -829,19 +877,20 @@ def _read_memory(record: dict[str, Any], board: list[int], size: int) -> Memory:
 # The `Game` record
 
 
-def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8) -> Game:
+def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 0) -> Game:
     """Go on `size` x `size` points with `komi` points for White; `ko` is `simple` or `psk` (positional superko).
 
-    Observations show the last `history` boards, see `_observe_history`; 8 gives the 17 planes of AlphaGo Zero.
+    Observations show liberties, the ko and the last two moves, see `_observe_liberties`. With `history` they show the
+    last `history` boards instead, see `_observe_history`; 8 gives the 17 planes of AlphaGo Zero.
 
     Raises:
-        ValueError: `size` not from 5 to 19, an unknown ko rule, `komi` not finite, or `history` not from 1 to 100.
+        ValueError: `size` not from 5 to 19, an unknown ko rule, `komi` not finite, or `history` not from 0 to 100.
     """
     init(size, ko)  # rejects other sizes and ko rules
     if not np.isfinite(komi):
         raise ValueError(f"go: komi: expected a finite number, got {komi}")
-    if not 1 <= history <= LONGEST_HISTORY:
-        raise ValueError(f"go: history: expected 1 to {LONGEST_HISTORY} boards, got {history}")
+    if not 0 <= history <= LONGEST_HISTORY:
+        raise ValueError(f"go: history: expected 0 to {LONGEST_HISTORY} boards, got {history}")
     komi = float(komi) + 0.0  # without the sign of -0.0
 
     def from_own_record(record: dict[str, Any]) -> State:
@@ -872,7 +921,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
         parse_action=lambda text: parse_point(text, size),
         to_record=lambda s: to_record(s, komi, ko),
         from_record=from_own_record,
-        observation_state=observation_state,
+        observation_state=observed if history else tactics,
         hints=Hints(owners=owners, moves_are_cheap=False),
         view=board_view(
             f"Go on {size} lines: the larger area wins; stones that lose their last free neighbour are taken.",
@@ -886,4 +935,6 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 8)
             why_over=lambda s: why_over(s, komi),
         ),
     )
+    if history == 0:
+        return with_history(game, LAST_MOVES + 1, _observe_liberties, keep=observed)
     return game if history == 1 else with_history(game, history, _observe_history)

@@ -208,10 +208,22 @@ class Go(PlainGo):
         return [lead, -lead]
 
     def planes(self) -> np.ndarray:
+        planes = self.planes_of_boards() if self.history else self.planes_of_liberties()
+        return np.stack([*planes, np.full(self.size**2, self.turn == 1)], -1).reshape(self.size, self.size, -1)
+
+    def planes_of_boards(self) -> list[np.ndarray]:
         boards = [(0,) * self.size**2] * (self.history - 1) + self.boards
         boards = np.array(boards[: -self.history - 1 : -1]) * self.turn
-        planes = [*(boards == 1), *(boards == -1), np.full(self.size**2, self.turn == 1)]
-        return np.stack(planes, -1).reshape(self.size, self.size, -1)
+        return [*(boards == 1), *(boards == -1)]
+
+    def planes_of_liberties(self) -> list[np.ndarray]:
+        points, stones = np.arange(self.size**2), np.array(self.board) * self.turn
+        liberties = np.array([len(self.liberties(self.board, p)) if stones[p] else 0 for p in points])
+        sides = [(stones == side) & chosen for chosen in (True, liberties == 1, liberties == 2) for side in (1, -1)]
+        just_played = self.moves[-1:] not in ([], [len(points)])
+        ko = np.array([just_played and self.after(p) == self.boards[-2] for p in points])
+        last = [points == move for move in [-1, -1, *self.moves][:-3:-1]]
+        return [*sides, ko, *last, points >= 0]
 
 
 @settings(max_examples=5)
@@ -219,7 +231,7 @@ class Go(PlainGo):
     size=st.integers(5, 7),
     komi=st.integers(-40, 40).map(lambda quarters: quarters / 4) | st.integers(-9, 9).map(float),
     ko=st.sampled_from(["simple", "psk"]),
-    history=st.integers(1, 12),
+    history=st.just(0) | st.integers(1, 12),
     seed=SEEDS,
 )
 def test_go(size, komi, ko, history, seed):

@@ -215,15 +215,37 @@ def test_a_colour_reaches_the_end_of_a_long_corridor(monkeypatch, platform, size
 
 
 def test_memory_is_not_part_of_what_is_remembered():
-    game = envs.make("go:size=9,ko=psk")
     size = lambda s: sum(x.nbytes for x in jax.tree.leaves(s))
-    kept = game.observation_state(game.init())
-    assert size(kept) == 8 * (2 * 9 * 4 + 1) + 1  # eight boards of two words a row, whose turn, and how many
+    boards, liberties = (envs.make(f"go:size=9,ko=psk,history={history}") for history in (8, 0))
+    board = 2 * 9 * 4 + 1  # two words a row, and whose turn
+    assert size(boards.observation_state(boards.init())) == 8 * board + 1  # and how many
+    kept = liberties.observation_state(liberties.init())
+    assert size(kept) == 3 * board + 2 + 2 * 9 * 4 + 1  # the ko, two words a row for liberties, and how many
     assert size(go.init(9)) == 196 and size(go.init(19)) == 957
 
 
-def test_planes_of_a_game():
+def test_planes_of_liberties():
+    """White to move may not take back at B3. White's own stone there was the move before the last."""
     game = envs.make("go:size=5")
+    state = game.init()
+    for name in ["B4", "C4", "A3", "D3", "B2", "C2", "E5", "B3", "C3"]:
+        state = game.step(state, game.parse_action(name))
+    everything = " ".join(f"{column}{row}" for column in "ABCDE" for row in range(1, 6))
+    sets = ["C4 D3 C2", "B4 A3 B2 C3 E5", "", "C3", "C4 C2", "E5", "B3", "C3", "B3", everything, ""]
+    want = np.zeros((5, 5, len(sets)))
+    for plane, names in enumerate(sets):
+        for point in map(game.parse_action, names.split()):
+            want[point // 5, point % 5, plane] = 1
+    assert np.array_equal(game.observe(state), want)
+    after = game.step(state, game.parse_action("pass"))
+    assert np.asarray(game.observe(after))[..., [6, 7, 8, 10]].sum((0, 1)).tolist() == [0, 0, 1, 25]
+    loaded = game.from_record({k: v for k, v in game.to_record(state).items() if k != "past"})
+    assert np.array_equal(game.observe(loaded)[..., :7], want[..., :7])
+    assert not np.asarray(game.observe(loaded))[..., 7:9].any(), "moves that are not known"
+
+
+def test_planes_of_boards():
+    game = envs.make("go:size=5,history=8")
     moves = [0, 25, 6, 1, 5, 12, 25, 13, 14, 25]
 
     @jax.jit
@@ -257,8 +279,8 @@ def test_planes_of_a_game():
         ("komi=nan", "finite"),
         ("komi=-inf", "finite"),
         ("komi=x", "not of type float"),
-        ("history=0", "1 to 100"),
-        ("history=101", "1 to 100"),
+        ("history=-1", "0 to 100"),
+        ("history=101", "0 to 100"),
     ],
 )
 def test_options_out_of_range_are_refused(options, reason):
@@ -267,7 +289,7 @@ def test_options_out_of_range_are_refused(options, reason):
 
 
 def test_komi_is_part_of_the_game():
-    assert envs.make("go").name == "go:size=9,komi=7.5,ko=simple,history=8"
+    assert envs.make("go").name == "go:size=9,komi=7.5,ko=simple,history=0"
     assert envs.make("go:komi=7") is envs.make("go:komi=7.0") is not envs.make("go:komi=-7")
     assert envs.make("go:komi=-0.0") is envs.make("go:komi=0")
     assert envs.make("go:komi=-0.0").name.split(",")[1] == "komi=0.0"

@@ -30,7 +30,7 @@ OUTSIDE = {  # for each option its range while the others stay as they are, and 
         "size": (5, 19, "lines, got {}$"),
         "komi": "option 'komi' .*'{}'",
         "ko": "ko rule '{}'",
-        "history": (1, 100, "history: .*got {}$"),
+        "history": (0, 100, "history: .*got {}$"),
     },
     "gomoku": {"size": (5, 26, "size={} "), "exact": "option 'exact' .*'{}'"},
     "hex": {"size": (2, 26, "size={} "), "swap": "option 'swap' .*'{}'"},
