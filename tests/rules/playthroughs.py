@@ -36,7 +36,7 @@ NAMES = [
     "foq:rows=4,cols=6,planes=article",
     "foq_multi:rows=5,cols=6,players=4",
     "foq_single:rows=5,cols=5",
-    "go:size=5,ko=psk",
+    "go:size=5,ko=psk,history=8",
     "gomoku:size=7,exact=true",
     "hex:size=4",
     "hex:size=4,swap=false",
@@ -45,7 +45,7 @@ NAMES = [
 CHOSEN = {
     "evopawness": (2, 151),  # the king is taken
     "go": (21, 80),  # a ko that may not be retaken
-    "go:size=5,ko=psk": (156, 17),  # a point that only superko forbids
+    "go:size=5,ko=psk,history=8": (156, 17),  # a point that only superko forbids
     "gomoku:size=7,exact=true": (3, 49),  # a draw
     "hex": (6, 0),  # a short game
     "hex:size=4": (6, 1),  # the second player swaps
