@@ -442,11 +442,18 @@ def tactics(s: State) -> Tactics:
 
 
 def _liberties(chain: Array) -> Array:
-    """int16[n, n]: liberties of the chain of each stone; without meaning on empty points."""
+    """int16[n, n]: liberties of the chain of each stone; without meaning on empty points.
+
+    An empty point may touch a chain on several sides. Each of these sides counts for a share of it, in twelfths.
+    """
     none, own = chain.size, chain.ravel()
-    beside = jnp.where((own == none)[:, None], own[_near(len(chain))[:-1]], none + 1)  # chains next to empty points
-    counts = jnp.sum((beside[:, :, None] == own).any(1), axis=0, dtype=jnp.int16)
-    return counts.reshape(chain.shape)
+    wide = jnp.pad(chain, 1, constant_values=none)
+    beside = jnp.stack([wide[:-2, 1:-1], wide[2:, 1:-1], wide[1:-1, :-2], wide[1:-1, 2:]])  # above, below, left, right
+    sides = (beside[:, None] == beside).sum(0, dtype=jnp.int16)
+    share = jnp.pad(jnp.where(chain == none, 12 // sides, 0), ((0, 0), (1, 1), (1, 1)))
+    of_stone = share[1, :-2, 1:-1] + share[0, 2:, 1:-1] + share[3, 1:-1, :-2] + share[2, 1:-1, 2:]
+    of_chain = jnp.sum(jnp.where(own[:, None] == own, of_stone.ravel()[:, None], 0), axis=0, dtype=jnp.int16)
+    return of_chain.reshape(chain.shape) // 12
 
 
 def observe(s: State | Observed) -> Array:
