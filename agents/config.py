@@ -206,6 +206,8 @@ class NetworkOptions(Options):
     """Residual blocks of two layers each."""
     pooling: bool = True
     """Every residual block also sees the mean and maximum over the board (Wu 2019, section 3.3)."""
+    input_planes: Annotated[int, Range(least=0)] = 0
+    """How many of the game's planes the network sees, counted from the first; 0 for all."""
     slides: bool = False
     """Every residual block also looks along lines up to the first blocker. It learns what blocks. For games whose
     pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight of Queen on a CPU
@@ -319,6 +321,10 @@ REMOVED: dict[str, Any] = {
 }  # fmt: skip
 
 
+# Planes that version 0.1 had in games that have more today.
+PLANES_BEFORE = {"connect_four": 2, "othello": 2}
+
+
 def config_of_record(record: dict[str, Any]) -> Config:
     """The config of a saved record, of this version or of 0.1.
 
@@ -339,6 +345,8 @@ def config_of_record(record: dict[str, Any]) -> Config:
     for name in ("recipe", "search_loop"):
         if record.get(name) == "ours":
             record[name] = {"recipe": "default", "search_loop": "native"}[name]
+    if "input_planes" not in record and isinstance(record.get("env"), str):
+        record["input_planes"] = PLANES_BEFORE.get(record["env"].partition(":")[0], 0)
     kinds = get_type_hints(Config)
     for name in kinds.keys() & record.keys():
         demand(_is_of(record[name], kinds[name]), f"--{name} cannot be {str(record[name])[:80]!r}")

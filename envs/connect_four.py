@@ -22,7 +22,7 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Step, Symmetry, View, forfeit_rewards, forfeit_words
-from envs.lines import in_a_row, in_rows
+from envs.lines import completing, in_a_row, in_rows
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = 26  # rows and columns
@@ -83,24 +83,35 @@ class Rules:
         mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
         return self.cells(s.mine) * mine - self.cells(s.others) * mine
 
-    def _fallen(self, stones: list[Array], distance: int) -> list[Array]:
-        """The words shifted down by `distance` bits, as one long number; bits above the columns are garbage."""
-        skip, rest = divmod(distance, self.high * self.per_word)
-        words = [*stones[skip:], *[jnp.uint32(0)] * (skip + 1)]
-        carry = self.high * self.per_word - rest
-        return [words[i] >> rest | words[i + 1] << carry for i in range(self.words)]
+    def _moved(self, stones: Array, distance: int) -> Array:
+        """uint32[W]: the words as one long number, moved up by `distance` bits, or down if negative."""
+        span = self.high * self.per_word  # bits of a word in use
+        skip, rest = divmod(distance, span)
+        word = lambda i: stones[i] if 0 <= i < self.words else jnp.uint32(0)
+        moved = [word(i - skip) << rest | word(i - skip - 1) >> (span - rest) for i in range(self.words)]
+        return jnp.stack(moved) & np.uint32(2**span - 1)
 
     def won(self, s: State) -> Array:
         """bool[]: the player who moved last has `connect` stones in a row."""
         rows = []
         for direction in (1, self.high - 1, self.high, self.high + 1):
-            run, length = [s.others[i] for i in range(self.words)], 1  # starts of rows of `length` stones
+            run, length = s.others, 1  # starts of rows of `length` stones
             while length < self.connect:
                 more = min(length, self.connect - length)
-                run = [a & b for a, b in zip(run, self._fallen(run, more * direction), strict=True)]
+                run = run & self._moved(run, -more * direction)
                 length += more
-            rows += run
-        return functools.reduce(jnp.bitwise_or, rows) != 0
+            rows.append(run)
+        return (functools.reduce(jnp.bitwise_or, rows) != 0).any()
+
+    def _completing(self, stones: Array) -> Array:
+        """uint32[W]: cells that are in a row of `connect` once they have a stone; spare bits are garbage."""
+        step = lambda down, right: right * self.high - down
+        return completing(lambda down, right, i: self._moved(stones, -i * step(down, right)), self.connect)
+
+    def _landing(self, filled: Array) -> Array:
+        """uint32[W]: where a stone comes to rest in each column; the spare bit of a full one."""
+        bottoms = np.uint32(sum(1 << i * self.high for i in range(self.per_word)))
+        return (filled << 1 | bottoms) & ~filled
 
     def _open(self, s: State) -> Array:
         """bool[C]: columns that are not full."""
@@ -119,13 +130,11 @@ class Rules:
 
     def move(self, s: State, action: Array | int) -> State:
         """Position after a legal action."""
-        filled = s.mine | s.others
         column = jnp.asarray(action, jnp.int32) - np.arange(self.words, dtype=np.int32) * self.per_word
         inside = (column >= 0) & (column < self.per_word)
         place = jnp.where(inside, column, 0).astype(jnp.uint32) * self.high
         cells = jnp.where(inside, jnp.uint32(2**self.rows - 1) << place, jnp.uint32(0))
-        bottoms = np.uint32(sum(1 << i * self.high for i in range(self.per_word)))
-        stone = (filled << 1 | bottoms) & ~filled & cells  # on top of the stones, or at the bottom
+        stone = self._landing(s.mine | s.others) & cells
         return State(s.others, s.mine | stone, 1 - s.to_move, s.forfeit)
 
     def step(self, s: State, action: Array | int) -> State:
@@ -142,8 +151,12 @@ class Rules:
         return jnp.where((s.forfeit >= 0) | self.won(s), forfeit_rewards(loser, 2), 0.0)
 
     def observe(self, s: State) -> Array:
-        """float32[R, C, 2], for the mover: own stones, the opponent's stones."""
-        return jnp.stack([self.cells(s.mine), self.cells(s.others)], axis=-1).astype(jnp.float32)
+        """float32[R, C, 5], for the mover: own stones, the opponent's stones, the empty cells where one more stone
+        would win for the mover, likewise for the opponent, and the cells where a stone would land."""
+        filled = s.mine | s.others
+        wins = (self._completing(stones) & ~filled for stones in (s.mine, s.others))
+        planes = [s.mine, s.others, *wins, self._landing(filled)]
+        return jnp.stack([self.cells(bits) for bits in planes], axis=-1).astype(jnp.float32)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The board and its mirror image."""

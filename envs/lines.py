@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+
+from envs.game import Array
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))  # down, right
@@ -37,6 +43,26 @@ def in_rows(board: Any, length: int, exact: bool = False) -> Any:
         for i in range(length):
             found = found | seen(starts, -i * down, -i * right)
     return found
+
+
+def completing(seen: Callable[[int, int, int], Array], length: int, exact: bool = False) -> Array:
+    """Cells that are in a row of at least `length` stones, or of exactly `length`, once they have a stone.
+
+    Args:
+        seen: (down, right, distance) -> the cells from which a stone lies so many steps in that direction, which
+            `DIRECTIONS` lists; `distance` may be negative. Any type that knows `&`, `|` and `~`, as is the result.
+        length: number of stones.
+        exact: whether longer rows do not count.
+    """
+    rows = []
+    for direction in DIRECTIONS:
+        ahead, behind = ([seen(*direction, sign * i) for i in range(1, length + 1)] for sign in (1, -1))
+        ahead, behind = (list(itertools.accumulate(found, operator.and_)) for found in (ahead, behind))
+        for i in range(length):
+            rest = length - 1 - i  # stones behind the cell, if i are ahead
+            row = functools.reduce(operator.and_, ahead[i - 1 : i] + behind[rest - 1 : rest])
+            rows.append(row & ~ahead[i] & ~behind[rest] if exact else row)
+    return functools.reduce(operator.or_, rows)
 
 
 def in_a_row(length: int) -> str:

@@ -191,8 +191,12 @@ def board(s: State) -> Array:
 
 
 def observe(s: State) -> Array:
-    """float32[8, 8, 2], for the mover: own discs, the opponent's discs."""
-    return jnp.stack([_unpack(s.mine), _unpack(s.others)], axis=-1).astype(jnp.float32)
+    """float32[8, 8, 5], for the mover: own discs, the opponent's discs, the squares where a disc of the mover flips
+    others, likewise for the opponent, ones."""
+    low, high = _places(s)
+    boards = [s.mine, s.others, *(jnp.stack([low[i], high[i]]) for i in range(2))]
+    planes = [*map(_unpack, boards), jnp.ones((8, 8), bool)]
+    return jnp.stack(planes, axis=-1).astype(jnp.float32)
 
 
 def evaluate(s: State) -> Array:

@@ -335,19 +335,33 @@ def _module(game: Game, config: NetworkOptions, train: bool, axis: str | None = 
     return PolicyValue(config, game, train, axis)
 
 
+def _as_seen(game: Game, config: NetworkOptions) -> tuple[Game, Callable[[Array], Array]]:
+    """The game with the planes that a network of `config` sees, and these planes of all of the game's."""
+    count, known = config.input_planes, jax.eval_shape(lambda: game.observe(game.init())).shape[-1]
+    if count > known:
+        raise ValueError(f"--input_planes: expected at most {known}, the planes of {game.name}, got {count}")
+    if count in (0, known):
+        return game, lambda planes: planes
+    seen = lambda planes: planes[..., :count]
+    return dataclasses.replace(game, observe=lambda s: seen(game.observe(s))), seen
+
+
 def make_heads(game: Game, config: NetworkOptions) -> Callable[[Any, Array], Heads]:
     """(weights, planes) -> all heads of the network of `config` as in play, with running statistics."""
-    return jax.jit(_module(game, config, False).apply)
+    game, seen = _as_seen(game, config)
+    module = _module(game, config, False)
+    return jax.jit(lambda weights, planes: module.apply(weights, seen(planes)))
 
 
 def make_network(game: Game, config: NetworkOptions) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled.
 
     Raises:
-        ValueError: the body is not registered.
+        ValueError: the body is not registered, or the game has fewer planes than `input_planes`.
     """
     if config.network not in BODIES:
         raise ValueError(f"--network: expected {', '.join(BODIES)}, got '{config.network}'")
+    game, seen = _as_seen(game, config)
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
     module = functools.partial(_module, game, config)
 
@@ -367,7 +381,15 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
         return jax.lax.platform_dependent(planes, cpu=on_cpu, tpu=on_tpu, default=ask)
 
     net = Network(init, apply, train)
-    return _in_one_orientation(game, net) if config.canonical and len(game.symmetries) > 1 else net
+    net = _in_one_orientation(game, net) if config.canonical and len(game.symmetries) > 1 else net
+    return _before(net, seen) if config.input_planes else net
+
+
+def _before(net: Network, seen: Callable[[Array], Array]) -> Network:
+    """The same network for other planes, of which `seen` makes its own."""
+    apply = lambda weights, planes: net.apply(weights, seen(planes))
+    train = lambda weights, planes, axis, counted=None: net.train(weights, seen(planes), axis, counted)
+    return dataclasses.replace(net, apply=jax.jit(apply), train=jax.jit(train, static_argnums=2))
 
 
 def _in_one_orientation(game: Game, net: Network) -> Network:

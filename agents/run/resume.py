@@ -23,7 +23,9 @@ from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
 
 # Options that determine the shapes of the weights, or what they mean.
-SIZES = ("network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "canonical")
+SIZES = (
+    "network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "canonical", "input_planes",
+)  # fmt: skip
 
 
 def sizes(path: Path) -> dict[str, Any]:

@@ -7,13 +7,18 @@ import numpy as np
 
 def has_row(board: np.ndarray, colour: int, length: int) -> bool:
     """Plain search: `length` stones of one colour in a row."""
-    rows, cols = board.shape
-    for r, c in np.ndindex(rows, cols):
+    return bool(rows_of(board, colour, length))
+
+
+def rows_of(board: np.ndarray, colour: int, length: int) -> set[tuple[int, int]]:
+    """Plain search: the cells of all rows of `length` stones of one colour."""
+    found: set[tuple[int, int]] = set()
+    for r, c in np.ndindex(board.shape):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
             line = [(r + down * i, c + right * i) for i in range(length)]
-            if all(0 <= a < rows and 0 <= b < cols and board[a, b] == colour for a, b in line):
-                return True
-    return False
+            if all(a < board.shape[0] and 0 <= b < board.shape[1] and board[a, b] == colour for a, b in line):
+                found.update(line)
+    return found
 
 
 def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:

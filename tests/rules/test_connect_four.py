@@ -192,6 +192,20 @@ def test_sizes_that_cannot_be_played_are_refused(options):
 # For people
 
 
+def test_planes_show_where_a_stone_would_win_and_land():
+    """Red (1) has three on the floor, and Yellow (-1) three in the last column; Red is to move."""
+    board = [[0] * 7, [0] * 7, [0] * 7, [0, 0, 0, 0, 0, 0, -1], [0, 0, 0, 0, 0, 0, -1], [0, 1, 1, 1, 0, 0, -1]]
+    rules = Rules()
+    state = rules.from_record({"board": sum(board, []), "to_move": 1})
+    red, yellow, red_wins, yellow_wins, landing = np.moveaxis(np.asarray(rules.observe(state)), -1, 0)
+    places = lambda plane: [tuple(map(int, place)) for place in np.argwhere(plane)]
+    assert places(red) == [(5, 1), (5, 2), (5, 3)]
+    assert places(yellow) == [(3, 6), (4, 6), (5, 6)]
+    assert places(red_wins) == [(5, 0), (5, 4)]
+    assert places(yellow_wins) == [(2, 6)]
+    assert places(landing) == [(2, 6), (4, 1), (4, 2), (4, 3), (5, 0), (5, 4), (5, 5)]
+
+
 def test_columns_are_named_from_one():
     game = envs.make("connect_four")
     assert [game.action_name(a) for a in range(7)] == list("1234567")

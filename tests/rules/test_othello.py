@@ -185,8 +185,31 @@ def test_picture_of_the_start():
         "8  . . . . . . . .",
         "X 2, O 2; Black (X) to move",
     ]
-    own, other = np.moveaxis(np.asarray(othello.observe(othello.init())), -1, 0)
+
+
+def test_planes_of_the_start():
+    own, other, own_moves, other_moves, ones = np.moveaxis(np.asarray(othello.observe(othello.init())), -1, 0)
     assert (np.flatnonzero(own).tolist(), np.flatnonzero(other).tolist()) == ([28, 35], [27, 36])
+    assert np.flatnonzero(own_moves).tolist() == [19, 26, 37, 44]  # d3, c4, f5, e6
+    assert np.flatnonzero(other_moves).tolist() == [20, 29, 34, 43]  # e3, f4, c5, d6
+    assert ones.all()
+
+
+def test_planes_list_the_moves_of_both_players():
+    """In random games the third plane is the mask, and the fourth is the mask if the other player were to move."""
+    game = envs.make("othello")
+    swapped = lambda s: s._replace(mine=s.others, others=s.mine, to_move=1 - s.to_move)
+    squares = lambda s: game.mask(s)[:64].reshape(8, 8)
+    see = jax.jit(lambda s: (game.observe(s), squares(s), squares(swapped(s)), game.mask(s)))
+    rng, state, passes = np.random.default_rng(5), game.init(), 0
+    for _ in range(game.max_plies):
+        planes, mine, others, legal = see(state)
+        assert np.array_equal(planes[..., 2], mine) and np.array_equal(planes[..., 3], others)
+        if not legal.any():
+            break
+        passes += int(legal[64])
+        state = game.move(state, int(rng.choice(np.flatnonzero(legal))))
+    assert game.over(state)
 
 
 def test_hand_made_value_prefers_corners_and_places():
