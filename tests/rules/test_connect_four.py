@@ -196,7 +196,7 @@ def test_planes_show_where_a_stone_would_win_and_land():
     """Red (1) has three on the floor, and Yellow (-1) three in the last column; Red is to move."""
     board = [[0] * 7, [0] * 7, [0] * 7, [0, 0, 0, 0, 0, 0, -1], [0, 0, 0, 0, 0, 0, -1], [0, 1, 1, 1, 0, 0, -1]]
     rules = Rules()
-    state = rules.from_record({"board": sum(board, []), "to_move": 1})
+    state = rules.from_record({"board": [cell for row in board for cell in row], "to_move": 1})
     red, yellow, red_wins, yellow_wins, landing = np.moveaxis(np.asarray(rules.observe(state)), -1, 0)
     places = lambda plane: [tuple(map(int, place)) for place in np.argwhere(plane)]
     assert places(red) == [(5, 1), (5, 2), (5, 3)]
