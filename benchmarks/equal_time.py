@@ -6,7 +6,8 @@ python benchmarks/equal_time.py FOLDER --other=FILE.py:FUNCTION [--games connect
 `FUNCTION(spec, channels, blocks, seed)` returns the other engine's network and an endless iterator over its weights,
 one item per training iteration. The network is a function of (weights, planes of `Game.observe`) to logits float[b, A]
 and values float[b] for the mover. Both engines train a residual network of the same size; everything else is as its
-authors set it. Minutes are wall time from the start of the program, with all compiling.
+authors set it. Minutes are wall time from the start of the program, with all compiling. A game may need planes that the
+other engine knows, such as `--games go:size=9,history=8`.
 
 Networks of both sides are kept along the way. At each of `MARKS` they play each other, both with the search of this
 engine and `SIMULATIONS` simulations, so that training alone is compared. Networks of one side play their predecessors

@@ -45,23 +45,21 @@ def in_rows(board: Any, length: int, exact: bool = False) -> Any:
     return found
 
 
-def completing(seen: Callable[[int, int, int], Array], length: int, exact: bool = False) -> Array:
-    """Cells that are in a row of at least `length` stones, or of exactly `length`, once they have a stone.
+def completing(seen: Callable[[int, int, int], Array], length: int) -> Array:
+    """Cells that are in a row of `length` stones, or of more, once they have a stone.
 
     Args:
         seen: (down, right, distance) -> the cells from which a stone lies so many steps in that direction, which
-            `DIRECTIONS` lists; `distance` may be negative. Any type that knows `&`, `|` and `~`, as is the result.
-        length: number of stones.
-        exact: whether longer rows do not count.
+            `DIRECTIONS` lists; `distance` may be negative. Any type that knows `&` and `|`, as is the result.
+        length: number of stones, 2 or more.
     """
     rows = []
     for direction in DIRECTIONS:
-        ahead, behind = ([seen(*direction, sign * i) for i in range(1, length + 1)] for sign in (1, -1))
+        ahead, behind = ([seen(*direction, sign * i) for i in range(1, length)] for sign in (1, -1))
         ahead, behind = (list(itertools.accumulate(found, operator.and_)) for found in (ahead, behind))
         for i in range(length):
             rest = length - 1 - i  # stones behind the cell, if i are ahead
-            row = functools.reduce(operator.and_, ahead[i - 1 : i] + behind[rest - 1 : rest])
-            rows.append(row & ~ahead[i] & ~behind[rest] if exact else row)
+            rows.append(functools.reduce(operator.and_, ahead[i - 1 : i] + behind[rest - 1 : rest]))
     return functools.reduce(operator.or_, rows)
 
 
