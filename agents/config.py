@@ -206,7 +206,7 @@ class NetworkOptions(Options):
     """Residual blocks of two layers each."""
     pooling: bool = True
     """Every residual block also sees the mean and maximum over the board (Wu 2019, section 3.3)."""
-    input_planes: Annotated[int, Range(least=0)] = 0
+    input_planes: Annotated[int, Range(least=0, most=1000)] = 0
     """How many of the game's planes the network sees, counted from the first; 0 for all."""
     slides: bool = False
     """Every residual block also looks along lines up to the first blocker. It learns what blocks. For games whose

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from plain_stones import has_row
+from plain_stones import has_row, planes_of_columns
 
 from envs.connect_four import Rules
 
@@ -45,7 +45,7 @@ def test_random_games_follow_the_plain_rules(size):
             assert over[ply] == (won or board.all())
             assert rewards[ply].tolist() == ([-turn, turn] if won else [0, 0])
             assert legal[ply].tolist() == [not over[ply] and cell == 0 for cell in board[0]]
-            np.testing.assert_array_equal(planes[ply], np.stack([board == turn, board == -turn], -1))
+            np.testing.assert_array_equal(planes[ply], planes_of_columns(board, turn, connect))
             if over[ply]:
                 results.add(int(won) * -turn)
                 np.testing.assert_array_equal(boards[ply:], np.broadcast_to(board, boards[ply:].shape))

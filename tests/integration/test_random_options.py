@@ -18,7 +18,7 @@ import plain_evopawness
 import pytest
 from plain_foq import slides
 from plain_go import PlainGo, sending_two
-from plain_stones import has_row, joins, rows_of, rows_through
+from plain_stones import has_row, joins, planes_of_columns, rows_through
 
 import envs
 from envs import evopawness
@@ -131,14 +131,7 @@ class ConnectFour(Stones):
         return [] if self.over() else np.flatnonzero(self.board[0] == 0).tolist()
 
     def planes(self) -> np.ndarray:
-        wins = [np.zeros(self.board.shape, bool) for _ in range(2)]
-        for place in zip(*np.nonzero(self.board == 0), strict=True):
-            for plane, side in zip(wins, (self.turn, -self.turn), strict=True):
-                tried = self.board.copy()
-                tried[place] = side
-                plane[place] = place in rows_of(tried, side, self.connect)
-        under = np.pad(self.board, ((0, 1), (0, 0)), constant_values=1)[1:]
-        return np.concatenate([super().planes(), np.stack([*wins, (self.board == 0) & (under != 0)], -1)], -1)
+        return planes_of_columns(self.board, self.turn, self.connect)
 
     def play(self, col: int):
         row = np.flatnonzero(self.board[:, col] == 0)[-1]

@@ -21,6 +21,19 @@ def rows_of(board: np.ndarray, colour: int, length: int) -> set[tuple[int, int]]
     return found
 
 
+def planes_of_columns(board: np.ndarray, turn: int, connect: int) -> np.ndarray:
+    """Planes of Connect Four for the player `turn`: stones of both, empty cells where a stone of either makes a row of
+    `connect`, and the lowest empty cells."""
+    wins = [np.zeros(board.shape, bool) for _ in range(2)]
+    for place in zip(*np.nonzero(board == 0), strict=True):
+        for plane, side in zip(wins, (turn, -turn), strict=True):
+            tried = board.copy()
+            tried[place] = side
+            plane[place] = place in rows_of(tried, side, connect)
+    below = np.pad(board, ((0, 1), (0, 0)), constant_values=1)[1:]
+    return np.stack([board == turn, board == -turn, *wins, (board == 0) & (below != 0)], -1)
+
+
 def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
     """Plain count: lengths of the four rows through a stone."""
     lengths = []
