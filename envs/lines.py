@@ -49,8 +49,8 @@ def completing(seen: Callable[[int, int, int], Array], length: int) -> Array:
     """Cells that are in a row of `length` stones, or of more, once they have a stone.
 
     Args:
-        seen: (down, right, distance) -> the cells from which a stone lies so many steps in that direction, which
-            `DIRECTIONS` lists; `distance` may be negative. Any type that knows `&` and `|`, as is the result.
+        seen: (down, right, distance) -> cells with a stone `distance` steps away in the direction (down, right), one of
+            `DIRECTIONS`. A negative distance looks the other way. The cells are of any type that has `&` and `|`.
         length: number of stones, 2 or more.
     """
     rows = []
