@@ -1,6 +1,7 @@
 """Measures how strong a player is: python evaluate.py match runs/NAME uct:100 --games=400
 
-Without arguments it plays 100 games of the newest run against each of the baselines.
+Without arguments, or with `baselines`, it plays 100 games of the newest run against each of the baselines. After a
+command --help shows its options in short, --help-all in full.
 """
 
 from __future__ import annotations

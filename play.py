@@ -1,6 +1,7 @@
 """Play a game: python play.py --env=foq
 
---ui=web serves a page, --ui=text plays in the terminal, --ui=gtp speaks GTP 2 with another program.
+The interface is a page (--ui=web), the terminal (--ui=text) or GTP 2 for another program (--ui=gtp). --help shows the
+options in short, --help-all in full.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def write_pages(options: PlayOptions) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     with cli.errors():
-        options = cli.parse_command(PlayOptions, sys.argv[1:] if arguments is None else arguments)
+        options = cli.parse_command(PlayOptions, sys.argv[1:] if arguments is None else arguments, description=__doc__)
         cli.keep_compiled()
         if options.export:
             return write_pages(options)

@@ -69,14 +69,15 @@ class RunOptions(Options):
     """The run: game, budget, folder and what it begins with."""
 
     env: str = "foq"
-    """Game, as name:option=value,..."""
+    """Game: tictactoe, connect_four, othello, gomoku, hex, go, foq, foq_single, foq_multi, evopawness, sum_to_100,
+    pgx:ID, or a file such as my_game.py; with options as in go:size=9,komi=7."""
     seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     """Random seed. The same seed on the same machine gives the same weights after N iterations."""
     iterations: Annotated[int | None, Range(least=1, most=COUNT)] = None
     """Stop after this many iterations in total, including those before a resume."""
     minutes: Annotated[float | None, Range(above=0, most=LONGEST_TIME)] = None
-    """Stop after this much running time in total. The learning rate then follows the clock, so use --iterations for
-    bit-for-bit repeatable runs. With neither option, a run takes 28 minutes, or 2 for tiny games."""
+    """Stop after this much running time in total; without --iterations 28 minutes by default, or 2 for tiny games. The
+    learning rate then follows the clock, so use --iterations for bit-for-bit repeatable runs."""
     out: str = ""
     """Folder of the run; by default runs/GAME-TIME."""
     checkpoint_minutes: Annotated[float, Range(least=0, most=LONGEST_TIME)] = 5.0
@@ -85,8 +86,8 @@ class RunOptions(Options):
     """Number of resumable checkpoints to keep, each with its replay buffer. Two by default: the newest, and a spare in
     case the disk damages the newest. All networks are kept."""
     preflight: bool = True
-    """Learn a solved toy game with the same components alongside the first iterations, and end the run if that fails.
-    Takes under a minute. On by default for new runs of --minutes=10 or more; --preflight forces it for any run."""
+    """Learn a solved toy game with the same components alongside the first iterations, and end the run if that fails;
+    by default in new runs of --minutes=10 or more. Takes under a minute. --preflight forces it for any run."""
     devices: Annotated[int | None, Range(least=1, most=2**16)] = None
     """Number of devices to share the games; by default as many as possible. Each CPU core counts as one device. Lanes
     play the same games on any number of devices. Each device draws its batches from the rows of its own lanes."""
@@ -96,8 +97,8 @@ class RunOptions(Options):
     more --channels or --blocks it is grown, see agents/network/transfer.py. The board may have another size. Use a
     smaller --learning_rate than for a new network: for example 1e-3, or 3e-3 for another board."""
     recipe: str = "default"
-    """Source of the defaults for the other options: default, alphazero, evopawness or value_generations, see `RECIPES`.
-    value_generations is a different learning method, see agents/training/value_regression.py."""
+    """Source of the defaults for the other options: default, alphazero, evopawness or value_generations, see
+    docs/training.md. value_generations is a different learning method, see agents/training/value_regression.py."""
 
 
 @dataclasses.dataclass(frozen=True)

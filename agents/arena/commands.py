@@ -38,14 +38,14 @@ class Match(config.Options):
     b: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="B")]
     """Second player."""
     games: Annotated[int | None, Range(least=1, most=10**6)] = None
-    """Games in total; every sampled opening is played from all seats. By default 400, or 399 for three players; with a
-    person, one game per seat."""
+    """Games in total; by default 400, or 399 for three players, and with a person one for each seat. Every sampled
+    opening is played from all seats."""
     num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
     """Simulations of a network without @N."""
     opening_plies: Annotated[int | None, Range(least=0, most=30_000)] = None
-    """Random moves of an opening; without them two deterministic players repeat the same two games. By default two, or
-    more if the openings of the match need more to differ, up to symmetry. If the game has too few openings they repeat,
-    which is reported and does not narrow the interval."""
+    """Random moves of an opening; by default two, or more if the openings of the match need more to differ, up to
+    symmetry. Without them two deterministic players repeat the same two games. If the game has too few openings they
+    repeat, which is reported and does not narrow the interval."""
     fair: bool = True
     """Replace openings that are already decided, by uct:100 or by a short proof: they say nothing about the players."""
     env: str | None = None

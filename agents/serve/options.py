@@ -21,14 +21,14 @@ class PlayOptions(config.Options):
     """Play a game: on a web page, in the terminal, or with another program through GTP."""
 
     env: str = "foq"
-    """Game, as name:option=value,... With --export also several, separated by spaces, or `all` with a network in
+    """Game, as for train.py. With --export also several, separated by spaces, or `all` with a network in
     models/."""
     ui: Literal["web", "text", "gtp"] = "web"
     """A page in the browser, the terminal, or a GTP 2 engine on standard input and output."""
     opponent: str = ""
-    """random, greedy, uct:N, minimax:D, the folder of a run or model, prove:N,PLAYER, or `person` for two people.
-    prove:N,PLAYER plays moves proven within N positions and half of the seconds, otherwise PLAYER's. By default the
-    network of models/ for exactly this game, or uct:400 if there is none."""
+    """random, greedy, uct:N, minimax:D, the folder of a run or model, prove:N,PLAYER, or `person` for two people; by
+    default the network of models/ for exactly this game, or uct:400 if there is none. prove:N,PLAYER searches N
+    positions for a proof, for at most half of the seconds. It plays a proved move, otherwise PLAYER's."""
     num_simulations: Annotated[int, Range(least=1, most=10**6)] = 128
     """Maximum simulations of a move, in each tree; on the page up to 4096."""
     seconds: Annotated[float, Range(above=0, most=LONGEST_TIME)] = 5.0

@@ -1,14 +1,17 @@
-"""What the documents tell people to type: every option is one that the programs take.
+"""What the documents tell people to type, and figures that stand in several of them.
 
-That the programs then do what is said is tested where they are. The slow tests run all commands of the guides.
+Every option is one that the programs take. That the programs then do what is said is tested where they are. The slow tests run all commands of the guides.
 """
 
+import re
+
 import pytest
+from docstring_parser import parse_from_object
 from documents import CASES, ROOT, where
 
 import envs
 import evaluate
-from agents.config import Config
+from agents.config import Config, RunOptions
 from agents.run.options import parse_options
 from agents.runtime import cli
 from agents.serve.options import PlayOptions
@@ -32,6 +35,31 @@ def test_commands_are_understood(path, words):
     elif program.startswith("benchmarks/"):
         source = (ROOT / program).read_text() + (ROOT / "benchmarks/rounds.py").read_text()
         assert all(word.split("=")[0].lstrip("-") in source for word in arguments if word.startswith("-"))
+
+
+def test_the_readme_repeats_the_strengths_of_the_cards():
+    repeated = 0
+    for row in re.findall(r"^\| \[.*$", (ROOT / "README.md").read_text(), re.MULTILINE):
+        for card in re.findall(r"\((models/\w+/README\.md)\)", row):
+            strength = re.search(r"^\*\*Strength\*\*: ([\d.]+%)", (ROOT / card).read_text(), re.MULTILINE)
+            if strength and card != "models/hex_6x6/README.md":  # its row tells of first moves, as that of hex_5x5
+                assert strength[1] in row.split(" | ")[1], card
+                repeated += 1
+    assert repeated == 11
+
+
+def test_the_results_repeat_the_strengths_of_the_cards():
+    rows = (ROOT / "docs/results.md").read_text().splitlines()
+    for card in ROOT.glob("models/*/README.md"):
+        strength = re.search(r"^\*\*Strength\*\*: ([\d.]+% \[[^\]]+\])", card.read_text(), re.MULTILINE)
+        if strength:
+            name = card.parent.name
+            assert any(strength[1] in row and re.search(rf"models/{name}\b", row) for row in rows), name
+
+
+def test_the_help_names_every_game():
+    text = " ".join(parse_from_object(RunOptions).params[0].description.split())
+    assert all(re.search(rf"\b{name}\b", text) for name in envs.list())
 
 
 def test_the_documents_have_commands():
