@@ -1,6 +1,7 @@
 """What the documents tell people to type, and figures that stand in several of them.
 
-Every option is one that the programs take. That the programs then do what is said is tested where they are. The slow tests run all commands of the guides.
+Every option is one that the programs take. That the programs then do what is said is tested where they are. The slow
+tests run all commands of the guides.
 """
 
 import re
