@@ -83,30 +83,31 @@ class Rules:
         mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
         return self.cells(s.mine) * mine - self.cells(s.others) * mine
 
-    def _moved(self, stones: Array, distance: int) -> Array:
-        """uint32[W]: the words as one long number, moved up by `distance` bits, or down if negative."""
+    def _moved(self, stones: list[Array], distance: int) -> list[Array]:
+        """The words as one long number, moved up by `distance` bits, or down if negative; bits above the columns are
+        garbage. Words stay apart: together they would fill few of the places that a TPU computes with."""
         span = self.high * self.per_word  # bits of a word in use
         skip, rest = divmod(distance, span)
         word = lambda i: stones[i] if 0 <= i < self.words else jnp.uint32(0)
-        moved = [word(i - skip) << rest | word(i - skip - 1) >> (span - rest) for i in range(self.words)]
-        return jnp.stack(moved) & np.uint32(2**span - 1)
+        return [word(i - skip) << rest | word(i - skip - 1) >> (span - rest) for i in range(self.words)]
 
     def won(self, s: State) -> Array:
         """bool[]: the player who moved last has `connect` stones in a row."""
         rows = []
         for direction in (1, self.high - 1, self.high, self.high + 1):
-            run, length = s.others, 1  # starts of rows of `length` stones
+            run, length = list(s.others), 1  # starts of rows of `length` stones
             while length < self.connect:
                 more = min(length, self.connect - length)
-                run = run & self._moved(run, -more * direction)
+                run = [a & b for a, b in zip(run, self._moved(run, -more * direction), strict=True)]
                 length += more
-            rows.append(run)
-        return (functools.reduce(jnp.bitwise_or, rows) != 0).any()
+            rows += run
+        return functools.reduce(jnp.bitwise_or, rows) != 0
 
     def _completing(self, stones: Array) -> Array:
         """uint32[W]: cells that are in a row of `connect` once they have a stone; spare bits are garbage."""
         step = lambda down, right: right * self.high - down
-        return completing(lambda down, right, i: self._moved(stones, -i * step(down, right)), self.connect)
+        moved = lambda word: lambda down, right, i: self._moved(list(stones), -i * step(down, right))[word]
+        return jnp.stack([completing(moved(word), self.connect) for word in range(self.words)])
 
     def _landing(self, filled: Array) -> Array:
         """uint32[W]: where a stone comes to rest in each column; the spare bit of a full one."""

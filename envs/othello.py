@@ -196,7 +196,8 @@ def observe(s: State) -> Array:
     low, high = _places(s)
     boards = [s.mine, s.others, *(jnp.stack([low[i], high[i]]) for i in range(2))]
     planes = [*map(_unpack, boards), jnp.ones((8, 8), bool)]
-    return jnp.stack(planes, axis=-1).astype(jnp.float32)
+    # A TPU stacks floats in fewer passes than bools.
+    return jnp.stack([plane.astype(jnp.float32) for plane in planes], axis=-1)
 
 
 def evaluate(s: State) -> Array:
