@@ -38,6 +38,13 @@ def test_rules_have_no_loop_of_unknown_length_nor_over_positions(chip, game):
         assert row["unknown"] == 0 and (row["rounds"] or 0) < 1000
 
 
+@pytest.mark.parametrize(("game", "cycles"), [("connect_four", 96_701), ("othello", 106_890)])
+def test_rules_on_a_tpu(game, cycles):
+    """Figures of libtpu 0.0.42, 2026-11-28, may grow by a quarter."""
+    (row,) = rows("v5e", game, "together")
+    assert row["cycles"] < 1.25 * cycles
+
+
 def test_an_iteration_on_a_tpu():
     """Figures of libtpu 0.0.42 from 2026-11-25 to 27; cycles outside products may grow by a quarter."""
     found = rows("v5e", "foq:rows=4,cols=5", "play,learn", *SMALL)
