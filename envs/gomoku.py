@@ -17,7 +17,7 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, rectangle_turns
-from envs.lines import in_rows
+from envs.lines import completing, in_rows
 from envs.pictures import Layer, Picture
 
 SEATS = ("Black", "White")
@@ -116,8 +116,22 @@ class Rules:
         return jnp.where((s.forfeit >= 0) | s.won, forfeit_rewards(loser, 2), 0.0)
 
     def observe(self, s: State) -> Array:
-        """float32[S, S, 2], for the mover: own stones, the opponent's stones."""
-        return jnp.stack([self.cells(s.mine), self.cells(s.others)], axis=-1).astype(jnp.float32)
+        """float32[S, S, 4], for the mover: own stones, the opponent's stones, the empty cells where one more stone
+        would win for the mover, likewise for the opponent."""
+        filled = s.mine | s.others
+        wins = (self._completing(stones) & ~filled for stones in (s.mine, s.others))
+        return jnp.stack([self.cells(words) for words in (s.mine, s.others, *wins)], axis=-1).astype(jnp.float32)
+
+    def _completing(self, stones: Array) -> Array:
+        """Words of the cells where a stone makes a winning row; bits beyond the columns are garbage."""
+
+        def seen(down: int, right: int, distance: int) -> Array:
+            bits = right * distance
+            turned = stones >> bits if bits > 0 else stones << -bits
+            wide = jnp.pad(turned, REACH)
+            return wide[REACH + down * distance :][: self.size]
+
+        return completing(seen, 5, self.exact)
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The eight symmetries of the square."""

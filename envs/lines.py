@@ -45,13 +45,14 @@ def in_rows(board: Any, length: int, exact: bool = False) -> Any:
     return found
 
 
-def completing(seen: Callable[[int, int, int], Array], length: int) -> Array:
-    """Cells that are in a row of `length` stones, or of more, once they have a stone.
+def completing(seen: Callable[[int, int, int], Array], length: int, exact: bool = False) -> Array:
+    """Cells that are in a row of `length` stones, or of more unless `exact`, once they have a stone.
 
     Args:
         seen: (down, right, distance) -> cells with a stone `distance` steps away in the direction (down, right), one of
-            `DIRECTIONS`. A negative distance looks the other way. The cells are of any type that has `&` and `|`.
+            `DIRECTIONS`. A negative distance looks the other way. The cells are of any type that has `&`, `|` and `~`.
         length: number of stones, 2 or more.
+        exact: whether longer rows do not count.
     """
     rows = []
     for direction in DIRECTIONS:
@@ -59,7 +60,9 @@ def completing(seen: Callable[[int, int, int], Array], length: int) -> Array:
         ahead, behind = (list(itertools.accumulate(found, operator.and_)) for found in (ahead, behind))
         for i in range(length):
             rest = length - 1 - i  # stones behind the cell, if i are ahead
-            rows.append(functools.reduce(operator.and_, ahead[i - 1 : i] + behind[rest - 1 : rest]))
+            row = ahead[i - 1 : i] + behind[rest - 1 : rest]
+            ends = [~seen(*direction, i + 1), ~seen(*direction, -rest - 1)] if exact else []
+            rows.append(functools.reduce(operator.and_, row + ends))
     return functools.reduce(operator.or_, rows)
 
 

@@ -18,7 +18,7 @@ import plain_evopawness
 import pytest
 from plain_foq import slides
 from plain_go import PlainGo, sending_two
-from plain_stones import has_row, joins, planes_of_columns, rows_through
+from plain_stones import has_row, joins, planes_of_columns, planes_of_fives, rows_through
 
 import envs
 from envs import evopawness
@@ -142,6 +142,9 @@ class Gomoku(Stones):
     def __init__(self, size: int, exact: bool):
         super().__init__(size, size)
         self.exact = exact
+
+    def planes(self) -> np.ndarray:
+        return planes_of_fives(self.board, self.turn, self.exact)
 
     def play(self, cell: int):
         row, col = divmod(cell, len(self.board))

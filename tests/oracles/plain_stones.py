@@ -34,6 +34,19 @@ def planes_of_columns(board: np.ndarray, turn: int, connect: int) -> np.ndarray:
     return np.stack([board == turn, board == -turn, *wins, (board == 0) & (below != 0)], -1)
 
 
+def planes_of_fives(board: np.ndarray, turn: int, exact: bool) -> np.ndarray:
+    """Planes of Gomoku for the player `turn`: stones of both, and the empty cells where a stone of either makes five in
+    a row, or more unless `exact`."""
+    wins = [np.zeros(board.shape, bool) for _ in range(2)]
+    for place in zip(*np.nonzero(board == 0), strict=True):
+        for plane, side in zip(wins, (turn, -turn), strict=True):
+            tried = board.copy()
+            tried[place] = side
+            lengths = rows_through(tried, *place)
+            plane[place] = 5 in lengths if exact else max(lengths) >= 5
+    return np.stack([board == turn, board == -turn, *wins], -1)
+
+
 def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
     """Plain count: lengths of the four rows through a stone."""
     lengths = []

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from plain_stones import rows_through
+from plain_stones import planes_of_fives, rows_through
 
 import envs
 from envs.gomoku import Rules
@@ -95,6 +95,39 @@ def test_a_stone_wins_by_the_rows_through_it(option, density, seed):
     lengths = rows_through(board, r, c)
     assert bool(after.won) == (5 in lengths if exact else max(lengths) >= 5)
     np.testing.assert_array_equal(np.asarray(after.others)[:, None] >> np.arange(size) & 1, board)
+
+
+# Planes
+
+OBSERVE = {option: jax.jit(Rules(*option).observe) for option in OPTIONS}
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_planes_show_where_a_stone_would_win(exact):
+    """Black (1) has four on the top row and, with a gap of one, two more, so that a stone in the gap makes seven; White
+    (-1) has four on a diagonal that ends at the edge, and two stones elsewhere."""
+    board = np.zeros((9, 9), int)
+    board[0, [1, 2, 3, 4, 6, 7]] = 1
+    board[[8, 7, 6, 5, 2, 7], [0, 1, 2, 3, 8, 8]] = -1
+    rules = Rules(9, exact)
+    state = rules.from_record({"board": board.ravel().tolist(), "to_move": 1})
+    black, white, black_wins, white_wins = np.moveaxis(np.asarray(rules.observe(state)), -1, 0)
+    places = lambda plane: [tuple(map(int, place)) for place in np.argwhere(plane)]
+    assert places(black) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 6), (0, 7)]
+    assert places(white) == [(2, 8), (5, 3), (6, 2), (7, 1), (7, 8), (8, 0)]
+    assert places(black_wins) == ([(0, 0)] if exact else [(0, 0), (0, 5)])
+    assert places(white_wins) == [(4, 4)]
+
+
+@hypothesis.settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@hypothesis.given(st.sampled_from(OPTIONS), st.sampled_from([0.2, 0.5, 0.8]), st.integers(0, 2**32 - 1))
+def test_planes_are_those_of_a_plain_count(option, density, seed):
+    size, exact = option
+    rng = np.random.default_rng(seed)
+    board = np.where(rng.random((size, size)) < density, rng.choice([1, 1, 1, -1], (size, size)), 0)
+    words = lambda side: jnp.asarray(((board == side) << np.arange(size)).sum(-1).astype(Rules(size).dtype))
+    state = Rules(size, exact).init()._replace(mine=words(1), others=words(-1))
+    np.testing.assert_array_equal(OBSERVE[option](state), planes_of_fives(board, 1, exact))
 
 
 # Records
