@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 
@@ -21,15 +23,24 @@ def rows_of(board: np.ndarray, colour: int, length: int) -> set[tuple[int, int]]
     return found
 
 
+def winning_places(
+    board: np.ndarray, turn: int, wins: Callable[[np.ndarray, tuple[int, ...]], bool]
+) -> list[np.ndarray]:
+    """For the player `turn` and for the other one: the empty cells where a stone of theirs wins, bool[R, C]. `wins`
+    looks at the board with that stone, and at its place."""
+    planes = [np.zeros(board.shape, bool) for _ in range(2)]
+    for place in zip(*np.nonzero(board == 0), strict=True):
+        for plane, side in zip(planes, (turn, -turn), strict=True):
+            tried = board.copy()
+            tried[place] = side
+            plane[place] = wins(tried, place)
+    return planes
+
+
 def planes_of_columns(board: np.ndarray, turn: int, connect: int) -> np.ndarray:
     """Planes of Connect Four for the player `turn`: stones of both, empty cells where a stone of either makes a row of
     `connect`, and the lowest empty cells."""
-    wins = [np.zeros(board.shape, bool) for _ in range(2)]
-    for place in zip(*np.nonzero(board == 0), strict=True):
-        for plane, side in zip(wins, (turn, -turn), strict=True):
-            tried = board.copy()
-            tried[place] = side
-            plane[place] = place in rows_of(tried, side, connect)
+    wins = winning_places(board, turn, lambda tried, place: place in rows_of(tried, tried[place], connect))
     below = np.pad(board, ((0, 1), (0, 0)), constant_values=1)[1:]
     return np.stack([board == turn, board == -turn, *wins, (board == 0) & (below != 0)], -1)
 
@@ -37,14 +48,12 @@ def planes_of_columns(board: np.ndarray, turn: int, connect: int) -> np.ndarray:
 def planes_of_fives(board: np.ndarray, turn: int, exact: bool) -> np.ndarray:
     """Planes of Gomoku for the player `turn`: stones of both, and the empty cells where a stone of either makes five in
     a row, or more unless `exact`."""
-    wins = [np.zeros(board.shape, bool) for _ in range(2)]
-    for place in zip(*np.nonzero(board == 0), strict=True):
-        for plane, side in zip(wins, (turn, -turn), strict=True):
-            tried = board.copy()
-            tried[place] = side
-            lengths = rows_through(tried, *place)
-            plane[place] = 5 in lengths if exact else max(lengths) >= 5
-    return np.stack([board == turn, board == -turn, *wins], -1)
+
+    def five(tried: np.ndarray, place: tuple[int, ...]) -> bool:
+        lengths = rows_through(tried, *place)
+        return 5 in lengths if exact else max(lengths) >= 5
+
+    return np.stack([board == turn, board == -turn, *winning_places(board, turn, five)], -1)
 
 
 def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
