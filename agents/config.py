@@ -94,8 +94,8 @@ class RunOptions(Options):
 
     init_from: str = ""
     """Folder of a run or model whose network replaces the random initial weights. Its sizes become the defaults. With
-    more --channels or --blocks it is grown, see agents/network/transfer.py. The board may have another size. Use a
-    smaller --learning_rate than for a new network: for example 1e-3, or 3e-3 for another board."""
+    more --channels, --blocks or --input_planes it is grown, see agents/network/transfer.py. The board may have another
+    size. Use a smaller --learning_rate than for a new network: for example 1e-3, or 3e-3 for another board."""
     recipe: str = "default"
     """Source of the defaults for the other options: default, alphazero, evopawness or value_generations, see
     docs/training.md. value_generations is a different learning method, see agents/training/value_regression.py."""
@@ -419,10 +419,11 @@ def preset(game: Game, platform: str, recipe: str = "default", devices: int = 1)
 def _ours(game: Game, platform: str, devices: int) -> Config:
     import jax  # only for the shape of an observation
 
-    rows, cols, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
+    rows, cols, planes = jax.eval_shape(lambda: game.observe(game.init())).shape
     one_action_per_cell = 0 <= game.num_actions - rows * cols <= 2  # and perhaps a pass
     config = Config(
         env=game.name,
+        input_planes=planes,  # so that the network keeps these if the game gets more
         random_opening_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
         resign_threshold=-0.9 if game.num_players == 2 else -1.0,

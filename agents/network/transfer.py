@@ -1,4 +1,5 @@
-"""Starts a network from another network's weights: a larger network with the same outputs, or another board size.
+"""Starts a network from another network's weights: a larger network or one that sees more planes, both with the same
+outputs, or another board size.
 
 Growth follows Chen, Goodfellow and Shlens 2016, "Net2Net: accelerating learning via knowledge transfer".
 """
@@ -81,6 +82,28 @@ def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, i
         return jnp.concatenate([x[:shared], cells.reshape(after, -1)])
 
     return jax.tree_util.tree_map_with_path(leaf, weights, fresh)
+
+
+def see_more(weights: Any, fresh: Any, planes: tuple[int, int]) -> Any:
+    """Weights of a network that sees more of the game's planes and gives the same outputs: the kernels of the new
+    planes are zero.
+
+    Args:
+        weights: of the network that sees the first planes.
+        fresh: the same network's weights or shapes with the further planes.
+        planes: how many both see; the first number is at most the second.
+    """
+    before, after = planes
+
+    def leaf(x: Array, wanted: Array) -> Array:
+        x = jnp.asarray(x)
+        if x.shape == wanted.shape:
+            return x
+        kernel = x.reshape(*x.shape[:-2], -1, before, x.shape[-1])  # planes vary fastest, within a cell of a perceptron
+        new = [(0, 0)] * (kernel.ndim - 2) + [(0, after - before), (0, 0)]
+        return jnp.pad(kernel, new).reshape(wanted.shape)
+
+    return jax.tree.map(leaf, weights, fresh)
 
 
 def copies(size: int, wide: int, channels: tuple[int, int]) -> np.ndarray:

@@ -14,7 +14,7 @@ import envs
 from agents.config import Config
 from agents.network.equivariant import width
 from agents.network.network import Network, make_network
-from agents.network.transfer import grow, resize
+from agents.network.transfer import grow, resize, see_more
 from agents.runtime import mesh
 from agents.storage import checkpoint
 from agents.storage import weights as models
@@ -29,14 +29,15 @@ SIZES = (
 
 
 def sizes(path: Path) -> dict[str, Any]:
-    """The options of `SIZES` of the network of a run or model."""
+    """The options of `SIZES` of the network of a run or model; no `input_planes` if it sees all."""
     config = models.about(models.find_network(path))["config"]
-    return {name: getattr(config, name) for name in SIZES}
+    known = {name: getattr(config, name) for name in SIZES}
+    return known if config.input_planes else {name: x for name, x in known.items() if name != "input_planes"}
 
 
 def begin_with(net: Network, config: Config) -> Network:
     """The network of `config`, initialised with the weights of `config.init_from` instead of random ones. They are
-    grown to more channels or blocks, and resized where the board has another size.
+    grown to more channels, blocks or planes, and resized where the board has another size.
 
     Raises:
         CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
@@ -45,28 +46,35 @@ def begin_with(net: Network, config: Config) -> Network:
     its = models.about(path)["config"]
     if its.env.split(":")[0] != config.env.split(":")[0]:
         raise CheckpointError(f"--init_from: {path} is a network for {its.env}, not for {config.env}")
-    grows = config.channels >= its.channels and config.blocks >= its.blocks
+    shapes = [_observed(env) for env in (its.env, config.env)]
+    if shapes[0][2] != shapes[1][2]:
+        raise CheckpointError(f"--init_from: {path} is for {its.env} with {shapes[0][2]} planes, not {shapes[1][2]}")
+    planes = its.input_planes or shapes[0][2], config.input_planes or shapes[1][2]
+    grows = config.channels >= its.channels and config.blocks >= its.blocks and planes[0] <= planes[1]
     # In other networks new blocks change the outputs.
     grows &= config.blocks == its.blocks or config.network in ("resnet", "equivariant")
-    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks)
+    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks, input_planes=planes[0])
     weights, known = models.load_arrays(path, its), models.shapes_of(its.env, its)
     same = jax.tree.map(np.shape, known) == jax.tree.map(np.shape, models.shapes_of(its.env, small))
     if not same or not grows or its.canonical != config.canonical:
         other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
         raise CheckpointError(f"--init_from: {path} is a network of {', '.join(other)}")
-    wanted, boards = models.shapes_of(config.env, small), (_board(its.env), _board(config.env))
+    wanted, boards = models.shapes_of(config.env, small), (shapes[0][:2], shapes[1][:2])
     channels = width(envs.make(its.env), its), width(envs.make(config.env), config)
     try:
         weights = resize(weights, wanted, boards, channels[0])
     except ValueError as error:
         raise CheckpointError(f"--init_from: {path} is for {its.env}: {error}") from error
+    wanted = models.shapes_of(config.env, dataclasses.replace(small, input_planes=planes[1]))
+    weights = see_more(weights, wanted, planes)
     return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
 
 
-def _board(env: str) -> tuple[int, int]:
+def _observed(env: str) -> tuple[int, int, int]:
+    """Rows, columns and planes of a game."""
     game = envs.make(env)
-    rows, columns, _ = jax.eval_shape(lambda: game.observe(game.init())).shape
-    return rows, columns
+    rows, columns, planes = jax.eval_shape(lambda: game.observe(game.init())).shape
+    return rows, columns, planes
 
 
 def save_run(folder: Path, run: Run, config: Config, **counters: Any) -> Path:

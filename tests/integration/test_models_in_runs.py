@@ -41,9 +41,10 @@ def test_a_run_begins_with_the_network_of_another(folders):
             begin(dataclasses.replace(config, **other))
     with pytest.raises(CheckpointError, match=r"is a network for foq:rows=4,cols=5, not for go:size=5"):
         begin(dataclasses.replace(config, env="go:size=5"))
-    with pytest.raises(CheckpointError, match=r"is for foq:rows=4,cols=5: params/Conv_0/kernel is of"):
+    with pytest.raises(CheckpointError, match=r"is for foq:rows=4,cols=5 with 5 planes, not 6$"):
         begin(dataclasses.replace(config, env="foq:rows=4,cols=5,planes=article"))
     assert sizes(folders[1])["channels"] == 8
+    assert sizes(folders[1])["input_planes"] == 5  # all that the game has today, and what the network keeps
 
 
 def test_a_run_begins_with_the_network_of_another_grown(folders):
@@ -56,6 +57,21 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
     planes = jax.random.uniform(jax.random.key(0), (8, *jax.eval_shape(lambda: game.observe(game.init())).shape))
     before = make_network(game, small).apply(models.load_arrays(folders[1], small), planes)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
+
+
+def test_a_run_begins_with_the_network_of_another_that_sees_more(tmp_path):
+    """It gives the same values and probabilities, whatever the further planes show."""
+    game, (_, model) = envs.make(SPEC), run_and_model(tmp_path, input_planes=2)
+    few = models.about(model)["config"]
+    more = dataclasses.replace(few, init_from=str(model), input_planes=5)
+    net = begin_with(make_network(game, more), more)
+    weights = start_run(game, net, more).learning.ema_weights
+    planes = jax.random.uniform(jax.random.key(0), (8, 4, 5, 5))
+    before = make_network(game, few).apply(models.load_arrays(model, few), planes)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(weights, planes))
+    fewer = dataclasses.replace(more, input_planes=1)
+    with pytest.raises(CheckpointError, match="is a network of --input_planes=2$"):
+        begin_with(make_network(game, fewer), fewer)
 
 
 def test_a_run_begins_with_the_network_of_another_board(folders):

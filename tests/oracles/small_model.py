@@ -14,8 +14,8 @@ from agents.training.iteration import start_run
 SPEC = "foq:rows=4,cols=5"
 
 
-def run_and_model(home):
-    """Writes both under `home`; returns their folders."""
+def run_and_model(home, **options):
+    """Writes both under `home`; returns their folders. `options` override those of the run."""
     game = envs.make(SPEC)
     config = dataclasses.replace(
         preset(game, "cpu"),
@@ -26,6 +26,7 @@ def run_and_model(home):
         replay_capacity=64,
         network="resnet",
         out="a/private/place",
+        **options,
     )
     run = jax.jit(lambda: start_run(game, make_network(game, config), config))()
     noise = lambda x: x + 0.3 * jax.random.normal(jax.random.key(x.size), x.shape)
