@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import operator
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -22,7 +24,7 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Step, Symmetry, View, forfeit_rewards, forfeit_words
-from envs.lines import completing, in_a_row, in_rows
+from envs.lines import in_a_row, in_rows
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = 26  # rows and columns
@@ -105,9 +107,18 @@ class Rules:
 
     def _completing(self, stones: Array) -> Array:
         """uint32[W]: cells that are in a row of `connect` once they have a stone; spare bits are garbage."""
-        step = lambda down, right: right * self.high - down
-        moved = lambda word: lambda down, right, i: self._moved(list(stones), -i * step(down, right))[word]
-        return jnp.stack([completing(moved(word), self.connect) for word in range(self.words)])
+        return jnp.stack([self._completing_in(word, list(stones)) for word in range(self.words)])
+
+    def _completing_in(self, word: int, stones: list[Array]) -> Array:
+        rows = [jnp.uint32(0)]
+        for direction in (1, self.high - 1, self.high, self.high + 1):
+            moved = lambda distance, d=direction: self._moved(stones, distance * d)[word]
+            ahead, behind = ([moved(sign * i) for i in range(1, self.connect)] for sign in (-1, 1))
+            ahead, behind = (list(itertools.accumulate(found, operator.and_)) for found in (ahead, behind))
+            for i in range(self.connect):
+                rest = self.connect - 1 - i  # stones behind the cell, if i are ahead
+                rows.append(functools.reduce(operator.and_, ahead[i - 1 : i] + behind[rest - 1 : rest]))
+        return functools.reduce(operator.or_, rows)
 
     def _landing(self, filled: Array) -> Array:
         """uint32[W]: where a stone comes to rest in each column; the spare bit of a full one."""

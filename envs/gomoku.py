@@ -9,6 +9,7 @@ A board is one word of bits per row: bit c of word r is column c.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import string
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from envs import pictures, records
 from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, rectangle_turns
-from envs.lines import completing, in_rows
+from envs.lines import DIRECTIONS, in_rows
 from envs.pictures import Layer, Picture
 
 SEATS = ("Black", "White")
@@ -26,6 +27,26 @@ MARKED = ("Black (X)", "White (O)")  # in text
 
 SMALLEST, LARGEST = 5, len(string.ascii_lowercase)  # columns are named by letters
 REACH = 5  # cells on each side of a new stone that decide whether it makes five, and exactly five
+LAST, BEFORE, AFTER = 8, 16, 32  # what a stone at the end of a row of five, before it and behind it adds to their sum
+
+
+@functools.lru_cache(maxsize=8)
+def _fives(size: int) -> tuple[np.ndarray, np.ndarray]:
+    """float32[S * S, F] twice, for all rows of five on the board: which cells belong to them, and what a stone there
+    counts. That is 1 inside, and in addition `LAST`, `BEFORE` or `AFTER`."""
+    rows = [
+        [(r + down * i, c + right * i) for i in range(-1, 6)]
+        for r, c in np.ndindex(size, size)
+        for down, right in DIRECTIONS
+        if r + 4 * down < size and 0 <= c + 4 * right < size
+    ]
+    inside, weights = np.zeros((2, size * size, len(rows)), np.float32)
+    for i, row in enumerate(rows):
+        for (r, c), weight in zip(row, (BEFORE, 1, 1, 1, 1, 1 + LAST, AFTER), strict=True):
+            if 0 <= r < size and 0 <= c < size:
+                weights[r * size + c, i] = weight
+                inside[r * size + c, i] = weight % 2
+    return inside, weights
 
 
 class State(NamedTuple):
@@ -116,22 +137,25 @@ class Rules:
         return jnp.where((s.forfeit >= 0) | s.won, forfeit_rewards(loser, 2), 0.0)
 
     def observe(self, s: State) -> Array:
-        """float32[S, S, 4], for the mover: own stones, the opponent's stones, the empty cells where one more stone
-        would win for the mover, likewise for the opponent."""
-        filled = s.mine | s.others
-        wins = (self._completing(stones) & ~filled for stones in (s.mine, s.others))
-        return jnp.stack([self.cells(words) for words in (s.mine, s.others, *wins)], axis=-1).astype(jnp.float32)
+        """float32[S, S, 8], for the mover: own stones and the opponent's; the empty cells where one more own stone
+        would win, or an opponent's; likewise where it would make a four, and fours that win on two cells."""
+        stones = jnp.stack([self.cells(words).ravel() for words in (s.mine, s.others)])
+        lacking = self._lacking(stones.astype(jnp.float32)).astype(jnp.float32)
+        ways = lacking @ _fives(self.size)[0].T  # rows through each cell
+        wins, fours, twice = ways[0] > 0, ways[1] > 0, ways[1] > 1
+        planes = jnp.concatenate([stones, *(found & ~stones.any(0) for found in (wins, fours, twice))])
+        return planes.T.reshape(self.size, self.size, -1).astype(jnp.float32)
 
-    def _completing(self, stones: Array) -> Array:
-        """Words of the cells where a stone makes a winning row; bits beyond the columns are garbage."""
-
-        def seen(down: int, right: int, distance: int) -> Array:
-            bits = right * distance
-            turned = stones >> bits if bits > 0 else stones << -bits
-            wide = jnp.pad(turned, REACH)
-            return wide[REACH + down * distance :][: self.size]
-
-        return completing(seen, 5, self.exact)
+    def _lacking(self, stones: Array) -> Array:
+        """bool[2, 2, F] from stones float32[2, S * S]: for each player the rows of five that lack one stone, and those
+        that lack two. Where several rows lack the same two, only the first counts."""
+        seen = (stones @ _fives(self.size)[1]).astype(jnp.int32)
+        count, last, before, after = seen & 7, seen & LAST > 0, seen & BEFORE > 0, seen & AFTER > 0
+        free = count[::-1] == 0  # of the other player's stones
+        if self.exact:
+            free &= ~before & ~after
+        # A stone before the row for the one at its end: the row that begins there lacks the same two.
+        return jnp.stack([free & (count == 4), free & (count == 3) & ~(before & last)])
 
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The eight symmetries of the square."""

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import operator
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-
-from envs.game import Array
 
 NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 DIRECTIONS = ((0, 1), (1, 0), (1, 1), (1, -1))  # down, right
@@ -43,27 +37,6 @@ def in_rows(board: Any, length: int, exact: bool = False) -> Any:
         for i in range(length):
             found = found | seen(starts, -i * down, -i * right)
     return found
-
-
-def completing(seen: Callable[[int, int, int], Array], length: int, exact: bool = False) -> Array:
-    """Cells that are in a row of `length` stones, or of more unless `exact`, once they have a stone.
-
-    Args:
-        seen: (down, right, distance) -> cells with a stone `distance` steps away in the direction (down, right), one of
-            `DIRECTIONS`. A negative distance looks the other way. The cells are of any type that has `&`, `|` and `~`.
-        length: number of stones, 2 or more.
-        exact: whether longer rows do not count.
-    """
-    rows = []
-    for direction in DIRECTIONS:
-        ahead, behind = ([seen(*direction, sign * i) for i in range(1, length)] for sign in (1, -1))
-        ahead, behind = (list(itertools.accumulate(found, operator.and_)) for found in (ahead, behind))
-        for i in range(length):
-            rest = length - 1 - i  # stones behind the cell, if i are ahead
-            row = ahead[i - 1 : i] + behind[rest - 1 : rest]
-            ends = [~seen(*direction, i + 1), ~seen(*direction, -rest - 1)] if exact else []
-            rows.append(functools.reduce(operator.and_, row + ends))
-    return functools.reduce(operator.or_, rows)
 
 
 def in_a_row(length: int) -> str:

@@ -46,14 +46,35 @@ def planes_of_columns(board: np.ndarray, turn: int, connect: int) -> np.ndarray:
 
 
 def planes_of_fives(board: np.ndarray, turn: int, exact: bool) -> np.ndarray:
-    """Planes of Gomoku for the player `turn`: stones of both, and the empty cells where a stone of either makes five in
-    a row, or more unless `exact`."""
+    """Planes of Gomoku for the player `turn`: stones of both, and for both in turn the empty cells where a stone makes
+    five in a row, or more unless `exact`; makes a four; makes fours that two different cells complete."""
 
     def five(tried: np.ndarray, place: tuple[int, ...]) -> bool:
         lengths = rows_through(tried, *place)
         return 5 in lengths if exact else max(lengths) >= 5
 
-    return np.stack([board == turn, board == -turn, *winning_places(board, turn, five)], -1)
+    fours = np.zeros((2, 2, *board.shape), bool)
+    for i, side in enumerate((turn, -turn)):
+        for place, completing in makes_fours(board, side, exact).items():
+            fours[0, i][place], fours[1, i][place] = True, len(completing) >= 2
+    return np.stack([board == turn, board == -turn, *winning_places(board, turn, five), *fours[0], *fours[1]], -1)
+
+
+def makes_fours(board: np.ndarray, side: int, exact: bool) -> dict[tuple[int, int], set[tuple[int, int]]]:
+    """Plain search through all fives of the board: the cells where a stone of `side` makes a four, each with the cells
+    that complete its fours. With `exact` a five does not touch further stones in its line."""
+    found: dict[tuple[int, int], set[tuple[int, int]]] = {}
+    at = lambda place: board[place] if min(place) >= 0 and max(place) < len(board) else None
+    for r, c in np.ndindex(board.shape):
+        for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
+            before, *line, after = ((r + down * i, c + right * i) for i in range(-1, 6))
+            held = [at(place) for place in line]
+            longer = exact and side in (at(before), at(after))
+            if held.count(side) == 3 and held.count(0) == 2 and not longer:
+                first, second = (place for place in line if board[place] == 0)
+                found.setdefault(first, set()).add(second)
+                found.setdefault(second, set()).add(first)
+    return found
 
 
 def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:

@@ -102,6 +102,10 @@ def test_a_stone_wins_by_the_rows_through_it(option, density, seed):
 OBSERVE = {option: jax.jit(Rules(*option).observe) for option in OPTIONS}
 
 
+def places(plane: np.ndarray) -> list[tuple[int, ...]]:
+    return [tuple(map(int, place)) for place in np.argwhere(plane)]
+
+
 @pytest.mark.parametrize("exact", [False, True])
 def test_planes_show_where_a_stone_would_win(exact):
     """Black (1) has four on the top row and, with a gap of one, two more, so that a stone in the gap makes seven; White
@@ -111,12 +115,28 @@ def test_planes_show_where_a_stone_would_win(exact):
     board[[8, 7, 6, 5, 2, 7], [0, 1, 2, 3, 8, 8]] = -1
     rules = Rules(9, exact)
     state = rules.from_record({"board": board.ravel().tolist(), "to_move": 1})
-    black, white, black_wins, white_wins = np.moveaxis(np.asarray(rules.observe(state)), -1, 0)
-    places = lambda plane: [tuple(map(int, place)) for place in np.argwhere(plane)]
+    black, white, black_wins, white_wins = np.moveaxis(np.asarray(rules.observe(state)), -1, 0)[:4]
     assert places(black) == [(0, 1), (0, 2), (0, 3), (0, 4), (0, 6), (0, 7)]
     assert places(white) == [(2, 8), (5, 3), (6, 2), (7, 1), (7, 8), (8, 0)]
     assert places(black_wins) == ([(0, 0)] if exact else [(0, 0), (0, 5)])
     assert places(white_wins) == [(4, 4)]
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_planes_show_where_a_stone_would_make_fours(exact):
+    """Black (1) has three in the corner of row 0, and three in column 3, which meet in d9, (0, 3). A stone there makes
+    two fours, one in (4, 3) a four that wins on both ends. White (-1) has d3, e3 and f3 and, three cells further, i3,
+    (7, 8): the five from d3 to h3 and that from e3 to i3 would be part of six."""
+    board = np.zeros((9, 9), int)
+    board[[0, 0, 0, 1, 2, 3], [0, 1, 2, 3, 3, 3]] = 1
+    board[[7, 7, 7, 7, 5, 2], [3, 4, 5, 8, 0, 8]] = -1
+    rules = Rules(9, exact)
+    state = rules.from_record({"board": board.ravel().tolist(), "to_move": 1})
+    black, white, black_twice, white_twice = np.moveaxis(np.asarray(rules.observe(state)), -1, 0)[4:]
+    assert places(black) == [(0, 3), (0, 4), (4, 3), (5, 3)]
+    assert places(black_twice) == [(0, 3), (4, 3)]
+    assert places(white) == [(7, 1), (7, 2), (7, 6), *([] if exact else [(7, 7)])]
+    assert places(white_twice) == [(7, 2), *([] if exact else [(7, 6)])]
 
 
 @hypothesis.settings(max_examples=100, deadline=None, derandomize=True, database=None)
