@@ -147,7 +147,7 @@ class Rules:
         return planes.T.reshape(self.size, self.size, -1).astype(jnp.float32)
 
     def _lacking(self, stones: Array) -> Array:
-        """bool[2, 2, F] from stones float32[2, S * S]: for each player the rows of five that lack one stone, and those
+        """bool[2, 2, F] from stones float32[2, S * S]: the rows of five that lack one stone of each player, then those
         that lack two. Where several rows lack the same two, only the first counts."""
         seen = (stones @ _fives(self.size)[1]).astype(jnp.int32)
         count, last, before, after = seen & 7, seen & LAST > 0, seen & BEFORE > 0, seen & AFTER > 0

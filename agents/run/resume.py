@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from pathlib import Path
 from typing import Any
 
@@ -44,30 +45,38 @@ def begin_with(net: Network, config: Config) -> Network:
     """
     path = models.find_network(Path(config.init_from))
     its = models.about(path)["config"]
-    if its.env.split(":")[0] != config.env.split(":")[0]:
-        raise CheckpointError(f"--init_from: {path} is a network for {its.env}, not for {config.env}")
-    shapes = [_observed(env) for env in (its.env, config.env)]
-    if shapes[0][2] != shapes[1][2]:
-        raise CheckpointError(f"--init_from: {path} is for {its.env} with {shapes[0][2]} planes, not {shapes[1][2]}")
+    shapes = _observed(its.env), _observed(config.env)
     planes = its.input_planes or shapes[0][2], config.input_planes or shapes[1][2]
+    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks, input_planes=planes[0])
+    if reason := _refusal(its, config, small, planes):
+        raise CheckpointError(f"--init_from: {path} is {reason}")
+    channels = width(envs.make(its.env), its), width(envs.make(config.env), config)
+    on_board = models.shapes_of(config.env, small)
+    seeing = models.shapes_of(config.env, dataclasses.replace(small, input_planes=planes[1]))
+    try:
+        weights = resize(models.load_arrays(path, its), on_board, (shapes[0][:2], shapes[1][:2]), channels[0])
+    except ValueError as error:
+        raise CheckpointError(f"--init_from: {path} is for {its.env}: {error}") from error
+    weights = see_more(weights, seeing, planes)
+    return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
+
+
+def _refusal(its: Config, config: Config, small: Config, planes: tuple[int, int]) -> str:
+    """Why no network of `its` can begin a run of `config`; "" if it can. `small` is `config` in the sizes of `its`, and
+    `planes` are how many both see."""
+    if its.env.split(":")[0] != config.env.split(":")[0]:
+        return f"a network for {its.env}, not for {config.env}"
+    known, wanted = (_observed(env)[2] for env in (its.env, config.env))
+    if known != wanted:
+        return f"for {its.env} with {known} planes, not {wanted}"
     grows = config.channels >= its.channels and config.blocks >= its.blocks and planes[0] <= planes[1]
     # In other networks new blocks change the outputs.
     grows &= config.blocks == its.blocks or config.network in ("resnet", "equivariant")
-    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks, input_planes=planes[0])
-    weights, known = models.load_arrays(path, its), models.shapes_of(its.env, its)
-    same = jax.tree.map(np.shape, known) == jax.tree.map(np.shape, models.shapes_of(its.env, small))
-    if not same or not grows or its.canonical != config.canonical:
-        other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
-        raise CheckpointError(f"--init_from: {path} is a network of {', '.join(other)}")
-    wanted, boards = models.shapes_of(config.env, small), (shapes[0][:2], shapes[1][:2])
-    channels = width(envs.make(its.env), its), width(envs.make(config.env), config)
-    try:
-        weights = resize(weights, wanted, boards, channels[0])
-    except ValueError as error:
-        raise CheckpointError(f"--init_from: {path} is for {its.env}: {error}") from error
-    wanted = models.shapes_of(config.env, dataclasses.replace(small, input_planes=planes[1]))
-    weights = see_more(weights, wanted, planes)
-    return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
+    same = operator.eq(*(jax.tree.map(np.shape, models.shapes_of(its.env, one)) for one in (its, small)))
+    if same and grows and its.canonical == config.canonical:
+        return ""
+    other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
+    return f"a network of {', '.join(other)}"
 
 
 def _observed(env: str) -> tuple[int, int, int]:
