@@ -48,6 +48,7 @@ def toy_config(config: Config) -> Config:
         config,
         env=f"sum_to_100:target={TARGET},largest={LARGEST}",
         seed=0,
+        input_planes=0,  # all that the toy game has
         num_envs=64,
         plies_per_iteration=4,
         random_opening_plies=4,  # so that every sum occurs, whatever the players prefer
