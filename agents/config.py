@@ -208,7 +208,8 @@ class NetworkOptions(Options):
     pooling: bool = True
     """Every residual block also sees the mean and maximum over the board (Wu 2019, section 3.3)."""
     input_planes: Annotated[int, Range(least=0, most=1000)] = 0
-    """How many of the game's planes the network sees, counted from the first; 0 for all."""
+    """How many of the game's planes the network sees, counted from the first; 0 for all. By default all that there are
+    when the run begins. Put further planes of your own game behind the others, and its networks keep working."""
     slides: bool = False
     """Every residual block also looks along lines up to the first blocker. It learns what blocks. For games whose
     pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight of Queen on a CPU

@@ -85,6 +85,11 @@ class Rules:
         mine = jnp.where(s.to_move == 0, 1, -1).astype(jnp.int8)
         return self.cells(s.mine) * mine - self.cells(s.others) * mine
 
+    @property
+    def _directions(self) -> tuple[int, ...]:
+        """By how many bits the next cell of a row lies higher: upright, falling, across, rising."""
+        return 1, self.high - 1, self.high, self.high + 1
+
     def _moved(self, stones: list[Array], distance: int) -> list[Array]:
         """The words as one long number, moved up by `distance` bits, or down if negative; bits above the columns are
         garbage. Words stay apart: together they would fill few of the places that a TPU computes with."""
@@ -96,7 +101,7 @@ class Rules:
     def won(self, s: State) -> Array:
         """bool[]: the player who moved last has `connect` stones in a row."""
         rows = []
-        for direction in (1, self.high - 1, self.high, self.high + 1):
+        for direction in self._directions:
             run, length = list(s.others), 1  # starts of rows of `length` stones
             while length < self.connect:
                 more = min(length, self.connect - length)
@@ -110,8 +115,9 @@ class Rules:
         return jnp.stack([self._completing_in(word, list(stones)) for word in range(self.words)])
 
     def _completing_in(self, word: int, stones: list[Array]) -> Array:
+        """uint32[]: one word of `_completing`."""
         rows = [jnp.uint32(0)]
-        for direction in (1, self.high - 1, self.high, self.high + 1):
+        for direction in self._directions:
             moved = lambda distance, d=direction: self._moved(stones, distance * d)[word]
             ahead, behind = ([moved(sign * i) for i in range(1, self.connect)] for sign in (-1, 1))
             ahead, behind = (list(itertools.accumulate(found, operator.and_)) for found in (ahead, behind))

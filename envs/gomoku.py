@@ -33,7 +33,8 @@ LAST, BEFORE, AFTER = 8, 16, 32  # what a stone at the end of a row of five, bef
 @functools.lru_cache(maxsize=8)
 def _fives(size: int) -> tuple[np.ndarray, np.ndarray]:
     """float32[S * S, F] twice, for all rows of five on the board: which cells belong to them, and what a stone there
-    counts. That is 1 inside, and in addition `LAST`, `BEFORE` or `AFTER`."""
+    counts. That is 1 inside, and in addition `LAST`, `BEFORE` or `AFTER`. All are exact in bfloat16, in which a TPU
+    multiplies."""
     rows = [
         [(r + down * i, c + right * i) for i in range(-1, 6)]
         for r, c in np.ndindex(size, size)

@@ -84,7 +84,7 @@ def resize(weights: Any, fresh: Any, boards: tuple[tuple[int, int], tuple[int, i
     return jax.tree_util.tree_map_with_path(leaf, weights, fresh)
 
 
-def see_more(weights: Any, fresh: Any, planes: tuple[int, int]) -> Any:
+def add_planes(weights: Any, fresh: Any, planes: tuple[int, int]) -> Any:
     """Weights of a network that sees more of the game's planes and gives the same outputs: the kernels of the new
     planes are zero.
 

@@ -15,7 +15,7 @@ import envs
 from agents.config import Config
 from agents.network.equivariant import width
 from agents.network.network import Network, make_network
-from agents.network.transfer import grow, resize, see_more
+from agents.network.transfer import add_planes, grow, resize
 from agents.runtime import mesh
 from agents.storage import checkpoint
 from agents.storage import weights as models
@@ -57,7 +57,7 @@ def begin_with(net: Network, config: Config) -> Network:
         weights = resize(models.load_arrays(path, its), on_board, (shapes[0][:2], shapes[1][:2]), channels[0])
     except ValueError as error:
         raise CheckpointError(f"--init_from: {path} is for {its.env}: {error}") from error
-    weights = see_more(weights, seeing, planes)
+    weights = add_planes(weights, seeing, planes)
     return dataclasses.replace(net, init=lambda key: grow(weights, net.init(key), channels, key))
 
 

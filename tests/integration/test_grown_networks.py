@@ -10,7 +10,7 @@ from growing import GAME, SMALL, enlarged, played_planes, random_weights
 
 import envs
 from agents.network.network import make_network
-from agents.network.transfer import see_more
+from agents.network.transfer import add_planes
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_outputs_stay_with_more_planes(network):
     narrow, wide = make_network(game, few), make_network(game, many)
     fresh = jax.eval_shape(wide.init, jax.random.key(0))
     weights = random_weights(jax.eval_shape(narrow.init, jax.random.key(0)), 1)
-    grown = see_more(weights, fresh, (2, 5))
+    grown = add_planes(weights, fresh, (2, 5))
     assert jax.tree.map(jnp.shape, grown) == jax.tree.map(jnp.shape, fresh)
     planes = jax.random.normal(jax.random.key(2), (8, *board, 5))
     for answers in (lambda net, w: net.apply(w, planes), lambda net, w: net.train(w, planes, None)[0]):
