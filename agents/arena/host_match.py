@@ -19,7 +19,7 @@ import numpy as np
 
 from agents.arena import match, openings
 from agents.arena.match import Games
-from agents.players.gtp_client import Process, Program, greeting, report_commands
+from agents.players.gtp_client import Process, Program, action_of, greeting, report_commands
 from agents.players.players import Guest
 from agents.players.spec import Player
 from envs.game import Array, Game
@@ -66,7 +66,7 @@ class HostGame:
         mover = int(self.facts(lane.state)[1])
         lane.state, lane.moves = self.move(lane.state, action), [*lane.moves, action]
         for process in lane.programs:
-            for command in () if process is by else report_commands(self.game, COLOURS[mover], action):
+            for command in report_commands(self.game, COLOURS[mover], lane.moves, made=process is by):
                 process.ask(command)
 
     def answer(self, lane: Lane, process: Process, mover: int) -> None:
@@ -76,7 +76,7 @@ class HostGame:
             lane.score = float(mover != lane.seat)
             return
         try:
-            action = self.game.parse_action(said)
+            action = action_of(self.game, said)
             legal = bool(self.facts(lane.state)[3][action])
         except ValueError:
             legal, action = False, -1

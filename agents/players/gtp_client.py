@@ -1,4 +1,5 @@
-"""Other programs as players, over GTP: engines of Go, and of Othello with the commands of Quarry and GRhino."""
+"""Other programs as players, over GTP: engines of Go, of Hex as MoHex speaks it, and of Othello with the commands of
+Quarry and GRhino."""
 
 from __future__ import annotations
 
@@ -47,24 +48,41 @@ def program_of(spec: PlayerSpec) -> Program:
 
 
 def greeting(game: Game) -> tuple[str, ...]:
-    """GTP commands that set up the game. Programs name its moves as `Game.action_name` does, in either case.
+    """GTP commands that set up the game. Programs name its moves as `Game.action_name` does, in either case, but for
+    the swap of Hex.
 
     Raises:
         ValueError: no GTP program is known to play the game.
     """
     if game.name == "othello":
         return "set_game Othello", "boardsize 8", "clear_board"
-    if not game.name.startswith("go:"):
-        raise ValueError(f"expected go or othello for a GTP program, got {game.name}")
+    if not game.name.startswith(("go:", "hex:")):
+        raise ValueError(f"expected go, hex or othello for a GTP program, got {game.name}")
     record = game.to_record(game.init())
+    if game.name.startswith("hex:"):
+        return f"boardsize {record['size']}", f"param_game allow_swap {int(record['swap'])}", "clear_board"
     return f"boardsize {record['size']}", f"komi {record['komi']:g}", "clear_board"
 
 
-def report_commands(game: Game, colour: str, action: int) -> tuple[str, ...]:
-    """GTP commands that report a move of the other player. Othello programs make a forced pass themselves: GRhino
-    refuses one."""
-    name = game.action_name(action)
-    return () if game.name == "othello" and name == "pass" else (f"play {colour} {name}",)
+def report_commands(game: Game, colour: str, moves: list[int], made: bool = False) -> tuple[str, ...]:
+    """GTP commands that report the last of all `moves`, which the program has `made` itself or not. Othello programs
+    make a forced pass themselves: GRhino refuses one. MoHex leaves the stones as they are at a swap, so Hex programs
+    get the position after it."""
+    name = game.action_name(moves[-1])
+    if game.name.startswith("hex:") and name == "swap":
+        assert game.to_mover_frame is not None
+        return "clear_board", f"play {colour} {game.action_name(game.to_mover_frame[1, moves[0]])}"
+    known = made or (game.name == "othello" and name == "pass")
+    return () if known else (f"play {colour} {name}",)
+
+
+def action_of(game: Game, answer: str) -> int:
+    """The move that a program answers.
+
+    Raises:
+        ValueError: the game has no such move.
+    """
+    return game.parse_action("swap" if answer.lower() == "swap-pieces" else answer)
 
 
 class Process:

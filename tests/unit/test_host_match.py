@@ -113,6 +113,46 @@ def test_a_program_that_fails_is_named_in_one_line(program, answer, words):
     assert time.monotonic() - began < 60
 
 
+HEX_PROGRAM = """
+import sys
+for line in sys.stdin:
+    print("heard", *line.split(), file=open(sys.argv[1], "a"))
+    print("=", sys.argv[2] if line.startswith("genmove") else "", flush=True)
+    print(flush=True)
+"""
+
+
+@pytest.mark.parametrize("swapper", [0, 1])
+def test_a_swap_of_hex_is_told_as_the_position_after_it(tmp_path, swapper):
+    """Red's b1 becomes Blue's a2 for both programs, whoever swaps; MoHex swaps by swap-pieces."""
+    (tmp_path / "program.py").write_text(HEX_PROGRAM)
+    table = host_match.HostGame(envs.make("hex:size=3"))
+    heard = [tmp_path / name for name in ("red", "blue")]
+    programs = [
+        gtp_client.Process(
+            gtp_client.Program("p", (sys.executable, f"{tmp_path}/program.py", str(file), "swap-pieces")), 20.0
+        )
+        for file in heard
+    ]
+    start = table.game.init()
+    lane = host_match.Lane(0, 0, 0, [*programs], start, start, [])
+    try:
+        table.play(lane, table.game.parse_action("b1"), None)
+        if swapper:
+            programs[1].send("genmove w")
+            table.answer(lane, programs[1], 1)
+        else:
+            table.play(lane, table.game.parse_action("swap"), None)
+        table.play(lane, table.game.parse_action("c3"), None)
+    finally:
+        lane.close()
+    after = ["clear_board", "play w a2", "play b c3"]
+    for i, file in enumerate(heard):
+        said = [line.removeprefix("heard ") for line in file.read_text().splitlines()]
+        assert said == ["play b b1", *(["genmove w"] if swapper and i else []), *after]
+    assert table.game.show(lane.state).splitlines()[1:4] == [" 1  . . .", "  2  O . .", "   3  . . X"]
+
+
 def test_a_match_stops_when_it_is_decided(program):
     looked = []
     played = match(program(says("resign")), make_player("random", GAME, 0), games=20,
@@ -127,8 +167,8 @@ def test_unknown_programs_and_other_games_are_refused(program):
         gtp_client.program_of(parse_player("gtp:no-such-engine --fast"))
     with pytest.raises(ValueError, match="there is no program ''"):
         gtp_client.program_of(parse_player("gtp:"))
-    passing, game = program(says("pass")), envs.make("hex:size=5")
-    with pytest.raises(ValueError, match="expected go or othello for a GTP program, got hex:size=5"):
+    passing, game = program(says("pass")), envs.make("gomoku:size=5")
+    with pytest.raises(ValueError, match="expected go, hex or othello for a GTP program, got gomoku:size=5"):
         host_match.play_host_games(game, passing, passing, games=2, opening_plies=0, seed=0)
     with pytest.raises(ValueError, match="play matches only"):
         make_player(passing.name, GAME, 8)
