@@ -324,7 +324,7 @@ REMOVED: dict[str, Any] = {
 
 
 # Planes that version 0.1 had in games that have more today.
-PLANES_BEFORE = {"connect_four": 2, "gomoku": 2, "othello": 2}
+PLANES_BEFORE = {"connect_four": 2, "gomoku": 2, "hex": 3, "othello": 2}
 
 
 def config_of_record(record: dict[str, Any]) -> Config:

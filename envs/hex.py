@@ -34,6 +34,8 @@ MARKED = ("Red (X)", "Blue (O)")  # in text
 # The six neighbours as (down, right), in a ring: consecutive neighbours touch.
 RING = np.array([(0, 1), (1, 0), (1, -1), (0, -1), (-1, 0), (-1, 1)], np.int32)
 
+EXCHANGED = np.array([0, 1, 2, 4, 3, 6, 5, 8, 7, 10, 9])  # planes after a half turn, which exchanges opposite edges
+
 
 def either(conditions: list[Array]) -> Array:
     """bool[]: whether any of the conditions holds, without stacking them."""
@@ -133,13 +135,22 @@ class Rules:
         return jnp.sign(s.groups).astype(jnp.int8).reshape(self.size, self.size)
 
     def observe(self, s: State) -> Array:
-        """float32[S, S, 3], for the mover: own stones, the opponent's stones, ones if the mover may swap. The board is
-        transposed for the second player, so the mover always connects top and bottom."""
+        """float32[S, S, 11], for the mover: own stones, the opponent's stones, ones if the mover may swap; the stones
+        of both that are connected to their first edge and to their far edge; the empty cells that touch these stones
+        or the edge. The last eight are 0 once two edges are joined. The board is transposed for the second player, so
+        the mover always connects top and bottom."""
         groups = s.groups.reshape(self.size, self.size)
         board = jnp.where((s.plies & 1) == 1, -groups.T, groups)
         swap = jnp.broadcast_to((s.plies == 1) & ~self.over(s) & self.swap, board.shape)
+        names = [sign * (self.cells + edge) for sign in (1, -1) for edge in (1, 2)]  # of what touches an edge
+        edges = sum(jnp.where(board == name, 1 << i, 0) for i, name in enumerate(names))  # one bit for each
+        wide = jnp.pad(edges, 1).at[0].set(1).at[-1].set(2).at[:, 0].set(4).at[:, -1].set(8)
+        around = [wide[1 + r : 1 + r + self.size, 1 + c : 1 + c + self.size] for r, c in RING.tolist()]
+        near = jnp.where(board == 0, functools.reduce(jnp.bitwise_or, around), 0)
+        of_edges = [(bits >> i & 1 == 1) & ~s.joined for bits in (edges, near) for i in range(4)]
         # A TPU stacks floats in fewer passes than bools.
-        return jnp.stack([plane.astype(jnp.float32) for plane in (board > 0, board < 0, swap)], axis=-1)
+        planes = (board > 0, board < 0, swap, *of_edges)
+        return jnp.stack([plane.astype(jnp.float32) for plane in planes], axis=-1)
 
     def to_mover_frame(self) -> np.ndarray:
         """int32[2, A]: the second player's actions are transposed."""
@@ -161,7 +172,7 @@ class Rules:
 
         return (
             Symmetry("identity", np.concatenate([codes, rest]), lambda x: x, lambda s: s),
-            Symmetry("half turn", np.concatenate([codes[::-1], rest]), lambda x: x[::-1, ::-1], half_turn),
+            Symmetry("half turn", np.concatenate([codes[::-1], rest]), lambda x: x[::-1, ::-1, EXCHANGED], half_turn),
         )
 
     # For people

@@ -30,8 +30,9 @@ from envs.game import Array, Game, Turn, rectangle_turns
 
 LINES = (1, -1), (1, 0), (1, 1), (-1, -1), (-1, 0), (-1, 1), (0, 1), (0, -1)  # rows and columns, as in `along_lines`
 
-AxisKind = Literal["plain", "frames", "lines"]
-"""What a symmetry does to the channels of a cell: nothing, or permute the frames or the eight directions."""
+AxisKind = Literal["plain", "planes", "frames", "lines"]
+"""What a symmetry does to the channels of a cell: nothing, or permute the game's planes, the frames or the eight
+directions."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,17 +59,20 @@ def group_of(game: Game) -> Group:
     Raises:
         ValueError: a symmetry is no turn or mirror of the board, or two of them make one that is missing.
     """
-    turns = []
+    turns, planes = [], []
     with jax.ensure_compile_time_eval():
         shape = game.observe(game.init()).shape
         probe = jnp.arange(np.prod(shape), dtype=jnp.float32).reshape(shape)
         known = {np.asarray(turn.grid(probe)).tobytes(): turn for turn in reversed(rectangle_turns(*shape[:2]))}
         for symmetry in game.symmetries:
-            view = np.asarray(symmetry.planes(probe)).tobytes()
+            view = np.asarray(symmetry.planes(probe))
+            image = np.argsort(view[0, 0] % shape[2])  # where each plane goes
+            view = view[..., image].tobytes()
             if view not in known:
                 what = f"expected turns and mirrors of the board, got symmetry '{symmetry.name}'"
                 raise ValueError(f"--network=equivariant: {what}")
             turns.append(known[view])
+            planes.append(image)
     small = {turn.name: turn.squares for turn in rectangle_turns(3, 3)}
     offsets = np.stack([small[turn.name] for turn in turns])
     number = {tuple(images): i for i, images in enumerate(offsets.tolist())}
@@ -78,8 +82,13 @@ def group_of(game: Game) -> Group:
         raise ValueError(f"--network=equivariant: expected a group, got {[turn.name for turn in turns]}") from None
     places = [3 * (1 + row) + 1 + column for row, column in LINES]
     lines = [[places.index(image) for image in s[places]] for s in offsets]
-    plain = np.zeros((len(turns), 1), int)
-    return Group(tuple(turns), offsets, {"plain": plain, "frames": np.array(frames), "lines": np.array(lines)})
+    kinds: dict[AxisKind, np.ndarray] = {
+        "plain": np.zeros((len(turns), 1), int),
+        "planes": np.array(planes),
+        "frames": np.array(frames),
+        "lines": np.array(lines),
+    }
+    return Group(tuple(turns), offsets, kinds)
 
 
 def width(game: Game, config: NetworkOptions) -> int:
@@ -170,7 +179,7 @@ def equivariant(config: NetworkOptions, norm: Callable[[], nn.Module], planes: A
     if len(game.symmetries) < 2:
         return resnet(config, norm, planes, game)
     group, features = group_of(game), width(game, config)
-    x, gate = Tied(group, features, inputs="plain")(planes), None
+    x, gate = Tied(group, features, inputs="planes")(planes), None
     frames = lambda x: x.reshape(*x.shape[:-1], len(group.turns), features)
     if config.slides:
         start = nn.initializers.constant(2.0)

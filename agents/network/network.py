@@ -343,7 +343,10 @@ def _as_seen(game: Game, config: NetworkOptions) -> tuple[Game, Callable[[Array]
     if count in (0, known):
         return game, lambda planes: planes
     seen = lambda planes: planes[..., :count]
-    return dataclasses.replace(game, observe=lambda s: seen(game.observe(s))), seen
+    whole = lambda planes: jnp.pad(planes, [(0, 0)] * (planes.ndim - 1) + [(0, known - count)])
+    turned = lambda symmetry: dataclasses.replace(symmetry, planes=lambda planes: seen(symmetry.planes(whole(planes))))
+    symmetries = tuple(turned(symmetry) for symmetry in game.symmetries)  # some exchange planes
+    return dataclasses.replace(game, observe=lambda s: seen(game.observe(s)), symmetries=symmetries), seen
 
 
 def make_heads(game: Game, config: NetworkOptions) -> Callable[[Any, Array], Heads]:

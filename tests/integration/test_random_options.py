@@ -18,7 +18,7 @@ import plain_evopawness
 import pytest
 from plain_foq import slides
 from plain_go import PlainGo, sending_two
-from plain_stones import has_row, joins, planes_of_columns, planes_of_fives, rows_through
+from plain_stones import has_row, joins, planes_of_columns, planes_of_edges, planes_of_fives, rows_through
 
 import envs
 from envs import evopawness
@@ -173,7 +173,7 @@ class Hex(Stones):
 
     def planes(self) -> np.ndarray:
         seen = self.board if self.turn == 1 else -self.board.T  # the mover joins top and bottom
-        return np.stack([seen == 1, seen == -1, np.full(seen.shape, self.may_swap())], -1)
+        return planes_of_edges(seen, self.may_swap(), self.won)
 
 
 @settings(max_examples=8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -90,20 +90,50 @@ def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
     return lengths
 
 
+NEXT = [(0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1)]  # the same set when turned over, or over the diagonal
+
+
 def joins(board: np.ndarray, colour: int) -> bool:
-    """Plain flood: whether a player's stones join his two edges."""
-    size = len(board)
+    """Whether a player's stones join his two edges."""
     mine = board == colour if colour == 1 else (board == colour).T  # turned so that he joins top and bottom
-    ways = [(0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1)]  # the same set when turned over the diagonal
-    todo = [(0, c) for c in range(size) if mine[0, c]]
-    seen = set(todo)
+    return bool(linked(mine)[-1].any())
+
+
+def linked(mine: np.ndarray) -> np.ndarray:
+    """Plain flood, bool[S, S]: the stones `mine` that a chain links to the top row."""
+    found = np.zeros_like(mine)
+    todo = [(0, c) for c in np.flatnonzero(mine[0])]
     while todo:
-        r, c = todo.pop()
-        if r == size - 1:
-            return True
-        for down, right in ways:
-            at = (r + down, c + right)
-            if min(at) >= 0 and max(at) < size and mine[at] and at not in seen:
-                seen.add(at)
-                todo.append(at)
-    return False
+        at = todo.pop()
+        if not found[at]:
+            found[at] = True
+            todo += [near for near in beside(at, len(mine)) if mine[near]]
+    return found
+
+
+def beside(at: Sequence[int], size: int) -> list[tuple[int, int]]:
+    """The cells of a board of Hex that touch the cell `at`."""
+    around = [(at[0] + down, at[1] + right) for down, right in NEXT]
+    return [near for near in around if min(near) >= 0 and max(near) < size]
+
+
+def planes_of_edges(board: np.ndarray, may_swap: bool, over: bool) -> np.ndarray:
+    """Planes of Hex for the player 1, who joins top and bottom, while -1 joins left and right: stones of both; whether
+    the mover may swap; the stones linked to the top, the bottom, the left and the right; the empty cells that touch
+    these stones or that edge. The last eight show an unfinished game only."""
+    turns = [  # each brings an edge to the top and, done again, back
+        lambda plane: plane,
+        lambda plane: plane[::-1, ::-1],
+        lambda plane: plane.T,
+        lambda plane: plane[::-1, ::-1].T,
+    ]
+    chains, touched = [], []
+    for turn, colour in zip(turns, (1, 1, -1, -1), strict=True):
+        chain, free = linked(turn(board) == colour), turn(board) == 0
+        touch = np.zeros_like(free)
+        for at in np.argwhere(free).tolist():
+            touch[*at] = at[0] == 0 or any(chain[near] for near in beside(at, len(board)))
+        chains.append(turn(chain))
+        touched.append(turn(touch))
+    edges = np.stack([*chains, *touched], -1) & (not over)
+    return np.concatenate([np.stack([board == 1, board == -1, np.full(board.shape, may_swap)], -1), edges], -1)

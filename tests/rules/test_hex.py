@@ -71,6 +71,33 @@ def test_move_sequence_counts_on_2x2():
     assert counts == [4, 12, 24, 12]
 
 
+# Planes
+
+
+def test_planes_show_what_is_connected_to_the_edges():
+    """By hand. Red (1), to move, has a chain from a2 down to the bottom edge, and d1 at the top. Blue (-1) has a1 at
+    the left edge, b3 in the middle, and d3 and d4 at the right."""
+    board = np.zeros((4, 4), int)
+    board[[1, 2, 3, 0], [0, 0, 0, 3]] = 1
+    board[[0, 2, 2, 3], [0, 1, 3, 3]] = -1
+    game = envs.make("hex:size=4")
+    state = game.from_record({"board": board.ravel().tolist(), "to_move": 1})
+    red, blue, swap, *rest = (
+        {game.action_name(a) for a in np.flatnonzero(plane)} for plane in np.moveaxis(game.observe(state), -1, 0)
+    )
+    assert red == {"a2", "a3", "a4", "d1"}
+    assert blue == {"a1", "b3", "d3", "d4"}
+    assert swap == set()
+    top, bottom, left, right, *touching = rest
+    assert (top, bottom, left, right) == ({"d1"}, {"a2", "a3", "a4"}, {"a1"}, {"d3", "d4"})
+    assert touching == [
+        {"b1", "c1", "c2", "d2"},
+        {"b1", "b2", "b4", "c4"},
+        {"b1"},
+        {"d2", "c3", "c4"},
+    ]
+
+
 # Records
 
 START = {"board": [0] * 9, "to_move": 1}

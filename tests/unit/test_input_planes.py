@@ -7,6 +7,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from random_network import random_weights
 
 import envs
 from agents import config as config_lib
@@ -41,6 +42,21 @@ def test_the_other_planes_do_not_matter(game, planes, canonical):
         assert not all(np.array_equal(x, y) for x, y in zip(whole, other, strict=True))
 
 
+@pytest.mark.parametrize("options", [{"canonical": True}, {"network": "equivariant"}])
+def test_symmetries_that_exchange_planes_do_so_with_the_first_ones(options):
+    """Images of a position of Hex have one policy. A half turn exchanges top and bottom, and so planes 3 and 4."""
+    game = envs.make("hex:size=4")
+    half_turn = game.symmetries[1]
+    net = make_network(game, dataclasses.replace(CONFIG, env=game.name, future_weight=0.0, input_planes=5, **options))
+    weights = random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1)
+    planes = jax.random.normal(jax.random.key(3), (4, *game.observe(game.init()).shape))
+    policy = lambda planes: net.apply(weights, planes)[0]
+    unlike = planes.at[..., [3, 4]].set(planes[..., [4, 3]])
+    turned = policy(jax.vmap(half_turn.planes)(planes))
+    np.testing.assert_allclose(turned[:, half_turn.actions], policy(planes), rtol=1e-4, atol=1e-4)
+    assert abs(policy(unlike) - policy(planes)).max() > 0.01
+
+
 def test_kernels_have_the_size_of_what_they_see(game):
     widths = {
         count: make_network(game, dataclasses.replace(CONFIG, input_planes=count))
@@ -58,7 +74,7 @@ def test_more_planes_than_the_game_has_are_refused(game):
 
 @pytest.mark.parametrize(
     ("env", "planes"),
-    [("connect_four:rows=6,cols=7,connect=4", 2), ("othello", 2), ("foq:rows=8,cols=9", 0), ("tictactoe", 0)],
+    [("connect_four:rows=6,cols=7,connect=4", 2), ("hex:size=7", 3), ("foq:rows=8,cols=9", 0), ("tictactoe", 0)],
 )
 def test_networks_of_before_see_the_planes_of_then(env, planes):
     saved = dataclasses.asdict(Config(env=env))
