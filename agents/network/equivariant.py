@@ -57,7 +57,8 @@ def group_of(game: Game) -> Group:
     """The group of the game's symmetries.
 
     Raises:
-        ValueError: a symmetry is no turn or mirror of the board, or two of them make one that is missing.
+        ValueError: a symmetry is no turn or mirror of the board, perhaps with its planes in another order, or two of
+            them are the same one or make one that is missing.
     """
     turns, planes = [], []
     with jax.ensure_compile_time_eval():
@@ -67,11 +68,11 @@ def group_of(game: Game) -> Group:
         for symmetry in game.symmetries:
             view = np.asarray(symmetry.planes(probe))
             image = np.argsort(view[0, 0] % shape[2])  # where each plane goes
-            view = view[..., image].tobytes()
-            if view not in known:
-                what = f"expected turns and mirrors of the board, got symmetry '{symmetry.name}'"
+            turn = known.pop(view[..., image].tobytes(), None)
+            if turn is None:
+                what = f"expected turns and mirrors of the board, each once, got symmetry '{symmetry.name}'"
                 raise ValueError(f"--network=equivariant: {what}")
-            turns.append(known[view])
+            turns.append(turn)
             planes.append(image)
     small = {turn.name: turn.squares for turn in rectangle_turns(3, 3)}
     offsets = np.stack([small[turn.name] for turn in turns])

@@ -212,9 +212,12 @@ def changed(change):
 
 
 def test_other_symmetries_are_refused():
-    colours = lambda found: (found[0], dataclasses.replace(found[1], name="colours", planes=lambda x: x[..., ::-1]))
-    with pytest.raises(ValueError, match="expected turns and mirrors of the board, got symmetry 'colours'"):
-        group_of(changed(colours))
+    for planes in (lambda x: x[..., ::-1], lambda x: jnp.roll(x, 1, axis=0)):
+        other = lambda found, planes=planes: (found[0], dataclasses.replace(found[1], name="other", planes=planes))
+        with pytest.raises(
+            ValueError, match="expected turns and mirrors of the board, each once, got symmetry 'other'"
+        ):
+            group_of(changed(other))
     with pytest.raises(ValueError, match="expected a group, got"):
         group_of(changed(lambda found: found[:3]))
 
