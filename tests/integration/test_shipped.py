@@ -29,6 +29,7 @@ ROOT = pathlib.Path(__file__).parents[2]
         ("hex_5x5", "hex_5x5_solved.jsonl.gz", 0, 0.93),  # 97.0%
         ("hex_5x5", "hex_5x5_solved.jsonl.gz", 32, 0.99),  # 100%
         ("hex_6x6", "hex_6x6_solved.jsonl.gz", 0, 0.93),  # 98.0%
+        ("hex_7x7", "hex_7x7_solved.jsonl.gz", 0, 0.90),  # 95.0%
     ],
 )
 def test_solved_positions(name, file, simulations, least):
@@ -53,19 +54,22 @@ def test_first_moves_that_win(name, moves):
         assert game.action_name(int(action[0])) in moves
 
 
-def test_swaps_every_first_move_that_wins_and_no_other():
-    """Hex 5x5: the solved positions after the 25 first moves, by the network alone."""
-    path = str(ROOT / "models" / "hex_5x5")
+@pytest.mark.parametrize(("name", "wins"), [("hex_5x5", 13), ("hex_7x7", 14)])
+def test_swaps_every_first_move_that_wins_and_no_other(name, wins):
+    """The solved positions after the 25 first moves of Hex, on 7x7 up to the half turn, by the network alone."""
+    path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
-    positions = solved_positions.read_positions(ROOT / "tests" / "golden" / "hex_5x5_solved.jsonl.gz", game)
+    positions = solved_positions.read_positions(ROOT / "tests" / "golden" / f"{name}_solved.jsonl.gz", game)
     player, swap = make_player(f"{path}@0", game, 0), game.num_actions - 1
     first = np.asarray(positions.states.plies) == 1
     swapped = solved_positions.choose(player, positions)[first] == swap
-    assert first.sum() == 25 and swapped.sum() == 13
+    assert first.sum() == 25 and swapped.sum() == wins
     assert (swapped == positions.right[first, swap]).all()
 
 
-@pytest.mark.parametrize("name", ["go_7x7", "go_9x9", "hex_5x5", "hex_6x6", "hex_7x7", "othello", "gomoku_9x9"])
+@pytest.mark.parametrize(
+    "name", ["go_7x7", "go_9x9", "hex_5x5", "hex_6x6", "hex_7x7", "hex_11x11", "othello", "gomoku_9x9"]
+)
 def test_random_moves_lose(name):
     """The network alone, nearly all of 20 games."""
     path = str(ROOT / "models" / name)
@@ -78,7 +82,7 @@ def test_random_moves_lose(name):
 def test_every_model_has_its_card_and_is_small():
     folders = [path for path in (ROOT / "models").iterdir() if path.is_dir()]
     names = {"tictactoe", "sum_to_100", "connect_four", "foq", "foq_single", "foq_multi", "evopawness"}
-    names |= {f"go_{size}x{size}" for size in (5, 7, 9)}
+    names |= {f"go_{size}x{size}" for size in (5, 7, 9)} | {f"hex_{size}x{size}" for size in (5, 6, 7, 11)}
     assert names <= {path.name for path in folders}
     for folder in folders:
         assert (folder / "README.md").read_text().count("train.py") > 0
