@@ -144,7 +144,9 @@ class Rules:
         swap = jnp.broadcast_to((s.plies == 1) & ~self.over(s) & self.swap, board.shape)
         names = [sign * (self.cells + edge) for sign in (1, -1) for edge in (1, 2)]  # of what touches an edge
         edges = sum(jnp.where(board == name, 1 << i, 0) for i, name in enumerate(names))  # one bit for each
-        wide = jnp.pad(edges, 1).at[0].set(1).at[-1].set(2).at[:, 0].set(4).at[:, -1].set(8)
+        border = np.zeros((self.size + 2, self.size + 2), np.int32)
+        border[0], border[-1], border[:, 0], border[:, -1] = 1, 2, 4, 8
+        wide = jnp.pad(edges, 1) | border
         around = [wide[1 + r : 1 + r + self.size, 1 + c : 1 + c + self.size] for r, c in RING.tolist()]
         near = jnp.where(board == 0, functools.reduce(jnp.bitwise_or, around), 0)
         of_edges = [(bits >> i & 1 == 1) & ~s.joined for bits in (edges, near) for i in range(4)]
