@@ -39,7 +39,8 @@ def test_rules_have_no_loop_of_unknown_length_nor_over_positions(chip, game):
 
 
 @pytest.mark.parametrize(
-    ("game", "cycles"), [("connect_four", 96_701), ("othello", 106_890), ("gomoku:size=9", 217_462)]
+    ("game", "cycles"),
+    [("connect_four", 96_701), ("othello", 106_890), ("gomoku:size=9", 217_462), ("hex", 197_303)],
 )
 def test_rules_on_a_tpu(game, cycles):
     """Figures of libtpu 0.0.42, 2026-11-28, may grow by a quarter."""
