@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +12,7 @@ from agents.config import Config
 from agents.network.network import make_network
 from agents.run.folder import open_folder
 from agents.run.gating import check_rating
-from agents.run.loop import PREFLIGHT_THREAD, train_in
+from agents.run.loop import train_in
 from agents.run.options import training
 from agents.run.resume import begin_with
 from agents.runtime import cli, mesh, processes
@@ -34,25 +32,11 @@ def train(config: Config, resume: Path | None) -> None:
         train_in(folder, game, net, config, devices, resume, began)
 
 
-def leave(code: int) -> None:
-    """Ends the program at once if the preflight is still running, for example after a stop request. Its compilation may
-    take minutes more, and its thread does not survive the shutdown of Python."""
-    if any(thread.name == PREFLIGHT_THREAD for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
-    try:
-        with processes.together(), cli.errors():
-            cli.keep_compiled()
-            config, resume = training(sys.argv[1:] if arguments is None else arguments)
-            train(config, resume)
-    except SystemExit as end:
-        leave(end.code if isinstance(end.code, int) else 0)
-        raise
-    leave(0)
+    with processes.together(), cli.errors():
+        cli.keep_compiled()
+        config, resume = training(sys.argv[1:] if arguments is None else arguments)
+        train(config, resume)
 
 
 if __name__ == "__main__":

@@ -86,8 +86,8 @@ class RunOptions(Options):
     """Number of resumable checkpoints to keep, each with its replay buffer. Two by default: the newest, and a spare in
     case the disk damages the newest. All networks are kept."""
     preflight: bool = True
-    """Learn a solved toy game with the same components alongside the first iterations, and end the run if that fails;
-    by default in new runs of --minutes=10 or more. Takes under a minute. --preflight forces it for any run."""
+    """Learn a solved toy game with the same components after the first iteration, and end the run if that fails; by
+    default in new runs of --minutes=10 or more. Takes about half a minute. --preflight forces it for any run."""
     devices: Annotated[int | None, Range(least=1, most=2**16)] = None
     """Number of devices to share the games; by default as many as possible. Each CPU core counts as one device. Lanes
     play the same games on any number of devices. Each device draws its batches from the rows of its own lanes."""

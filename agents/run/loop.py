@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import functools
 import signal
-import threading
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -84,9 +83,8 @@ def train_in(
         run = load_run(resume, config, devices) if resume else programs.start()
         if processes.is_main_process():
             checkpoint.forget_later(folder, iteration)
-        background = BackgroundPreflight(config, report)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
-        services = RunServices(saver, report, games, stop, background)
+        services = RunServices(saver, report, games, stop)
         run, done = loop(programs, services, config, run, done, rating, began)
     except Exception as error:
         unsaved = not checkpoint.numbered(folder / "networks")
@@ -117,39 +115,6 @@ class RunPrograms:
     rate: RatingMatch | None
 
 
-PREFLIGHT_THREAD = "preflight"  # name of the thread
-
-
-class BackgroundPreflight:
-    """Runs the preflight alongside the iterations of a run, from the second on, so that training need not wait."""
-
-    def __init__(self, config: Config, report: Report):
-        self.config, self.report = config, report
-        self.wanted = config.preflight
-        self.score: Future[preflight.PreflightScore] | None = None
-        if jax.process_count() > 1:  # all processes continue or none
-            self.check(wait=True)
-
-    def check(self, wait: bool = False) -> None:
-        """Starts the preflight when first called, and reports its outcome once known.
-
-        Raises:
-            PreflightError: the toy game was not learned.
-        """
-        if self.wanted:
-            self.wanted, self.score = False, Future()
-            threading.Thread(target=self._run, args=(self.score,), name=PREFLIGHT_THREAD, daemon=True).start()
-        if self.score is not None and (wait or self.score.done()):
-            score, self.score = self.score, None
-            self.report.say(f"preflight: a solved toy game was learned in {score.result().seconds:.0f} s")
-
-    def _run(self, score: Future[preflight.PreflightScore]) -> None:
-        try:
-            score.set_result(preflight.demand_learning(self.config))
-        except BaseException as error:
-            score.set_exception(error)
-
-
 @dataclasses.dataclass(frozen=True)
 class RunServices:
     """Outputs and stop signal of a run."""
@@ -158,7 +123,6 @@ class RunServices:
     report: Report
     archive: GameLog | None  # None in processes that print nothing
     stop: Stop
-    background: BackgroundPreflight
 
 
 def build(
@@ -238,13 +202,16 @@ def loop(
 ):
     """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
 
+    The preflight comes after the first iteration, so that progress shows early. It must not run beside the iterations:
+    all CPU devices share one pool of threads, and a device waiting for the others keeps its thread.
+
     Raises:
-        PreflightError: the preflight alongside the first iterations failed.
+        PreflightError: the preflight failed.
         NotFiniteError: too many consecutive updates were skipped, or self-play met non-finite outputs, which make its
             games worthless. Earlier checkpoints stay.
     """
     saver, report = services.saver, services.report
-    saved_at, before = began, done["minutes"]
+    saved_at, before, unchecked = began, done["minutes"], config.preflight
     progress = progress_of(config, int(run.iteration), before)
     _, asked = agreed(0, services.stop.asked)
     if programs.rate is not None and due(config, run, rating) and not asked:  # see the comment below
@@ -275,7 +242,10 @@ def loop(
         row |= {"rating_seconds": time.monotonic() - now}
         row |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(row, progress)
-        services.background.check()
+        if unchecked and not asked:
+            report.phase("preflight")
+            score, unchecked = preflight.demand_learning(config), False
+            report.say(f"preflight: a solved toy game was learned in {score.seconds:.0f} s")
         if services.archive is not None:
             report.write("games", functools.partial(services.archive.add, int(run.iteration), ended))
         counters = {**done, "rating": dataclasses.asdict(rating)}
@@ -286,9 +256,6 @@ def loop(
         ripe = now - saved_at > 60 * config.checkpoint_minutes and not run.learning.skipped
         if ripe and saver.start(snapshot(run), **counters):
             saved_at = now
-    if not asked:
-        report.phase("preflight")
-        services.background.check(wait=True)
     report.phase("saving")  # at once after a stop request: little time may be left
     try:
         saver.finish(snapshot(run), **done, rating=dataclasses.asdict(rating))

@@ -266,27 +266,35 @@ def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
-def test_a_run_that_is_asked_to_stop_does_not_wait_for_its_preflight(monkeypatch, tmp_path):
+@pytest.mark.parametrize("stopped", [False, True])
+def test_preflight_comes_between_iterations_of_the_same_thread(stopped, monkeypatch, tmp_path):
+    """Beside an iteration it would take the threads in which other CPU devices wait for each other."""
     import train
 
-    over, left = threading.Event(), []
-    monkeypatch.setattr(preflight, "rehearse", lambda config: over.wait(300))
-    monkeypatch.setattr(os, "_exit", left.append)
-    iterate = loop.iterate
+    seen, iterate = [], loop.iterate
 
-    def asked_at_once(*arguments):
-        os.kill(os.getpid(), signal.SIGTERM)
-        return iterate(*arguments)
+    def rehearse(config):
+        seen.append(threading.current_thread())
+        return preflight.PreflightScore(1.0, 1.0, 1.0)
 
-    monkeypatch.setattr(loop, "iterate", asked_at_once)
+    def iterated(*arguments):
+        seen.append("iteration begins")
+        outcome = iterate(*arguments)
+        seen.append("iteration ends")
+        if stopped:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return outcome
+
+    monkeypatch.setattr(preflight, "rehearse", rehearse)
+    monkeypatch.setattr(loop, "iterate", iterated)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=50", "--preflight", f"--out={tmp_path / 'run'}"])
+    monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=2", "--preflight", f"--out={tmp_path / 'run'}"])
     train.main()
     for number, handler in handlers.items():
         signal.signal(number, handler)
-    over.set()
-    assert left == [0]
-    assert checkpoint.numbered(tmp_path / "run" / "resume") == [tmp_path / "run" / "resume" / "1"]
+    iteration = ["iteration begins", "iteration ends"]
+    assert seen == (iteration if stopped else [*iteration, threading.main_thread(), *iteration])
+    assert checkpoint.numbered(tmp_path / "run" / "resume") == [tmp_path / "run" / "resume" / ("1" if stopped else "2")]
 
 
 def test_preflight_goes_before_long_runs():
