@@ -213,11 +213,9 @@ def loop(
     saver, report = services.saver, services.report
     saved_at, before, unchecked = began, done["minutes"], config.preflight
     progress = progress_of(config, int(run.iteration), before)
+    # The saved run determines the match, so a resumed run plays it first.
     _, asked = agreed(0, services.stop.asked)
-    if programs.rate is not None and due(config, run, rating) and not asked:  # see the comment below
-        report.phase("match")
-        run, rating = programs.rate(run, rating)
-        _, asked = agreed(0, services.stop.asked)
+    run, rating, asked = rate(programs, services, config, run, rating, asked)
     while progress < 1 and not asked:
         run, ended, figures = iterate(programs, config, run, progress, report)
         elapsed, asked = agreed(time.monotonic() - began, services.stop.asked)
@@ -228,12 +226,7 @@ def loop(
             "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
-        # A match may outlast the notice before a machine is taken away, so a stop request skips or abandons it. The
-        # saved run determines the match, so a resumed run plays it first.
-        if programs.rate is not None and due(config, run, rating) and not asked:
-            report.phase("match")
-            run, rating = programs.rate(run, rating)
-            _, asked = agreed(elapsed, services.stop.asked)
+        run, rating, asked = rate(programs, services, config, run, rating, asked)
         saver.poll()
         ended = processes.whole(ended)
         row = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
@@ -263,6 +256,18 @@ def loop(
         keep_network(saver.folder, run, config, done, report)
         raise
     return run, done
+
+
+def rate(
+    programs: RunPrograms, services: RunServices, config: Config, run: Run, rating: Rating, asked: bool
+) -> tuple[Run, Rating, bool]:
+    """Plays the rating match if it is due and no stop is `asked` for: it may outlast the notice before a machine is
+    taken away, so a stop request skips or abandons it. Returns also whether a stop is asked for now."""
+    if programs.rate is not None and due(config, run, rating) and not asked:
+        services.report.phase("match")
+        run, rating = programs.rate(run, rating)
+        _, asked = agreed(0, services.stop.asked)
+    return run, rating, asked
 
 
 LAST = "last"  # folder of the network of a run whose last checkpoint could not be written
