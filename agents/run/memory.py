@@ -6,13 +6,13 @@ import dataclasses
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 
 from agents.config import Config
+from agents.runtime import cgroups
 
 GIB = 2**30
 
@@ -48,24 +48,7 @@ def host() -> int | None:
     """Bytes of the machine that this process may use: all of them, or a container's limit. None if unknown."""
     if not hasattr(os, "sysconf") or "SC_PHYS_PAGES" not in os.sysconf_names:
         return None
-    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *limits()])
-
-
-def limits(root: Path = Path("/")) -> Iterator[int]:
-    """Limits of the Linux control groups that this process is in; version 1 writes a huge number for none."""
-    groups = root / "proc/self/cgroup"
-    for line in groups.read_text().splitlines() if groups.exists() else []:
-        _, controllers, path = line.split(":", 2)
-        version_2 = not controllers
-        if not version_2 and "memory" not in controllers.split(","):
-            continue
-        top = root / "sys/fs/cgroup" / ("" if version_2 else "memory")
-        # A group's limit holds for all below it. In a container the path may be the host's; only the top is visible.
-        inside = top / path.lstrip("/")
-        for folder in (inside, *inside.parents):
-            limit = folder / ("memory.max" if version_2 else "memory.limit_in_bytes")
-            if folder.is_relative_to(top) and limit.exists() and (text := limit.read_text().strip()).isdecimal():
-                yield int(text)
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *cgroups.memory()])
 
 
 class Need(NamedTuple):

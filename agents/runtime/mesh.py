@@ -18,18 +18,22 @@ import numpy as np
 from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from agents.runtime import cgroups
+
 GAMES = "games"  # the only axis: divides lanes, replay rows and batches
 SHARED = 2**31 - 1  # folded into a key; never equals an iteration number
 
 
 def claim_cores() -> None:
-    """Makes every core that this process may use a JAX device.
+    """Makes every core that this process may use a JAX device. Of a container's limit, such as `docker run --cpus=1.5`,
+    whole cores count.
 
     Has no effect if XLA_FLAGS already sets the number of CPU devices, or once JAX has started its devices.
     """
     if "host_platform_device_count" in os.environ.get("XLA_FLAGS", ""):
         return
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = max(1, int(min([cores, *cgroups.cpus()])))
     with contextlib.suppress(RuntimeError):  # raised once the devices have started
         jax.config.update("jax_num_cpu_devices", cores)
 

@@ -12,7 +12,7 @@ import envs
 from agents.config import Config
 from agents.run import memory
 from agents.run.memory import GIB, Need
-from agents.runtime import mesh
+from agents.runtime import cgroups, mesh
 from agents.training import replay
 
 
@@ -115,26 +115,8 @@ def test_cpu_devices_share_the_machine():
     assert have is None or have == memory.host() // 2
 
 
-def written(root, groups: str, **limits: str):
-    (root / "proc/self").mkdir(parents=True)
-    (root / "proc/self/cgroup").write_text(groups)
-    for path, limit in limits.items():
-        file = root / "sys/fs/cgroup" / path.replace("__", "/").replace("DOT", ".")
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(limit + "\n")
-    return list(memory.limits(root))
-
-
-def test_limits_of_containers(tmp_path, monkeypatch):
-    """Of version 2 in a group below another, where the outer one may be the smaller; of version 1 as Docker shows it,
-    with the path of the host and the limit at the top; without any."""
-    job = {"user__memoryDOTmax": "1000", "user__job__memoryDOTmax": "2000"}
-    assert written(tmp_path / "2", "0::/user/job\n", **job) == [2000, 1000]
-    assert written(tmp_path / "max", "0::/\n", memoryDOTmax="max") == []
-    one = "5:cpu,cpuacct:/docker/f00\n4:memory:/docker/f00\n0::/\n"
-    assert written(tmp_path / "1", one, memory__memoryDOTlimit_in_bytes="3000") == [3000]
-    assert list(memory.limits(tmp_path)) == []
-    monkeypatch.setattr(memory, "limits", lambda: iter([5000, 4000]))
+def test_the_limit_of_a_container_counts(monkeypatch):
+    monkeypatch.setattr(cgroups, "memory", lambda: iter([5000, 4000]))
     assert not hasattr(os, "sysconf") or memory.host() == 4000
-    monkeypatch.setattr(memory, "limits", lambda: iter([]))
+    monkeypatch.setattr(cgroups, "memory", lambda: iter([]))
     assert not hasattr(os, "sysconf") or memory.host() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
