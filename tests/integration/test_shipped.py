@@ -68,7 +68,7 @@ def test_swaps_every_first_move_that_wins_and_no_other(name, wins):
 
 
 @pytest.mark.parametrize(
-    "name", ["go_7x7", "go_9x9", "hex_5x5", "hex_6x6", "hex_7x7", "hex_11x11", "othello", "gomoku_9x9"]
+    "name", ["go_7x7", "go_9x9", "hex_5x5", "hex_6x6", "hex_7x7", "hex_11x11", "othello", "gomoku_9x9", "gomoku_15x15"]
 )
 def test_random_moves_lose(name):
     """The network alone, nearly all of 20 games."""

@@ -59,7 +59,7 @@ def test_shipped_networks_are_offered_with_proofs_before_them_where_moves_are_ch
     proving = {name: [spec for spec in specs if spec.startswith("prove:")] for name, specs in offered.items()}
     assert [spec.partition(",")[2] for spec in proving["foq_single"]] == ["models/foq_single"]
     assert not proving["foq_multi"] and not proving["go"] and not proving["evopawness"]  # three players, dear moves
-    assert not proving["gomoku"]  # no network of 15 x 15
+    assert [spec.partition(",")[2] for spec in proving["gomoku"]] == ["models/gomoku_15x15"]
 
 
 def test_whoever_begins_is_a_person_by_default(client):
