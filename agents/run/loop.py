@@ -211,11 +211,11 @@ def loop(
             games worthless. Earlier checkpoints stay.
     """
     saver, report = services.saver, services.report
-    saved_at, before, unchecked = began, done["minutes"], config.preflight
+    saved_at, before, preflight_due = began, done["minutes"], config.preflight
     progress = progress_of(config, int(run.iteration), before)
     # The saved run determines the match, so a resumed run plays it first.
     _, asked = agreed(0, services.stop.asked)
-    run, rating, asked = rate(programs, services, config, run, rating, asked)
+    run, rating, asked = rate_if_due(programs, services, config, run, rating, asked)
     while progress < 1 and not asked:
         run, ended, figures = iterate(programs, config, run, progress, report)
         elapsed, asked = agreed(time.monotonic() - began, services.stop.asked)
@@ -226,7 +226,7 @@ def loop(
             "total_plies": done["total_plies"] + figures["plies"],
         }
         progress = progress_of(config, int(run.iteration), done["minutes"])
-        run, rating, asked = rate(programs, services, config, run, rating, asked)
+        run, rating, asked = rate_if_due(programs, services, config, run, rating, asked)
         saver.poll()
         ended = processes.whole(ended)
         row = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
@@ -235,9 +235,9 @@ def loop(
         row |= {"rating_seconds": time.monotonic() - now}
         row |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(row, progress)
-        if unchecked and not asked:
+        if preflight_due and not asked:
             report.phase("preflight")
-            score, unchecked = preflight.demand_learning(config), False
+            score, preflight_due = preflight.demand_learning(config), False
             report.say(f"preflight: a solved toy game was learned in {score.seconds:.0f} s")
         if services.archive is not None:
             report.write("games", functools.partial(services.archive.add, int(run.iteration), ended))
@@ -258,7 +258,7 @@ def loop(
     return run, done
 
 
-def rate(
+def rate_if_due(
     programs: RunPrograms, services: RunServices, config: Config, run: Run, rating: Rating, asked: bool
 ) -> tuple[Run, Rating, bool]:
     """Plays the rating match if it is due and no stop is `asked` for: it may outlast the notice before a machine is
