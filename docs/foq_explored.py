@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import textwrap
 import time
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,7 @@ ROOM, ROOM_SMALL = 24_000_000, 3_000_000
 ROOM_FULL = 40_000_000  # for one queen on the full board, 14 GB
 LARGE = 42  # squares; larger boards need more memory
 VALUED_EVERY = 5  # moves between the evaluations of an annotated game
+UNBROKEN = "\u00a0"  # a space at which no line ends
 HARDWARE = ""  # names the machine on the page where jax cannot see that others use it too, see `main`
 
 
@@ -187,6 +189,7 @@ def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve
     proved = min(values, default=len(actions))
     mistakes = [p for p in sorted(values) if values[p] == 1 and values.get(p + 1, -1) == 1]
     numbered = [f"{i + 1}. {name}" + ("?" if i in mistakes else "") for i, name in enumerate(names)]
+    moves = filled(" ".join(move.replace(" ", UNBROKEN) for move in numbered)).replace(UNBROKEN, " ")
     seats = game.view.seats
     mover = seats[int(game.player(states[proved]))] if proved < len(actions) else ""
     wins = {1.0: "wins", -1.0: "loses"}.get(values.get(proved, 0.0), "")
@@ -201,7 +204,7 @@ def annotated(game: envs.Game, title: str, names: list[str], picture: str, solve
     (PICTURES / picture).write_bytes(draw.draw(game, states[0], names[:proved], ".png", 320, 1.0, False))
     thought = f"Searched value for {seats[0]} before the numbered move: {opinions(game, states[:-1])}."
     ended = f"{winner} made the last of {len(names)} moves and won. {says}"
-    head = f"### {title}\n\n{' '.join(numbered)}\n\n{ended}\n\n{thought}"
+    head = f"### {title}\n\n```text\n{moves}\n```\n\n{ended}\n\n{thought}"
     return f"{head}\n\n![position before move {proved + 1}](pictures/explored/{picture})"
 
 
@@ -346,6 +349,17 @@ TITLES = {
 PARTS = {"small": small, "single": single, "sizes": sizes, "first": first, "games": games}  # in the order of the page
 
 
+def filled(text: str) -> str:
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def wrapped(page: str) -> str:
+    """The page with its prose in lines of at most 120 columns."""
+    as_it_is = ("|", "#", "!", "```")
+    blocks = page.strip().split("\n\n")
+    return "\n\n".join(block if block.startswith(as_it_is) else filled(block) for block in blocks) + "\n"
+
+
 def made() -> str:
     hardware = HARDWARE or (cores() if jax.default_backend() == "cpu" else jax.devices()[0])
     return f"Made on {time.strftime('%Y-%m-%d')}; {hardware}"
@@ -377,7 +391,7 @@ def main() -> None:
     }
     wanted = options.parts or list(PARTS)
     parts = [make(options.minutes) if name in wanted or name not in old else old[name] for name, make in PARTS.items()]
-    saved.write(page, "\n".join([HEAD, *parts]))
+    saved.write(page, wrapped("\n".join([HEAD, *parts])))
     print(f"\n{page}")
 
 
