@@ -931,7 +931,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 0)
         observation_state=observed if history else tactics,
         hints=Hints(owners=owners, moves_are_cheap=False),
         view=board_view(
-            f"Go on {size} lines: the larger area wins; stones that lose their last free neighbour are taken.",
+            f"Go {size}x{size}: the larger area wins; stones that lose their last free neighbour are taken.",
             SEATS,
             picture(size, komi),
             name,
