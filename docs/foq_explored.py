@@ -229,13 +229,13 @@ from games between weak players.
 
 SMALL = """## Who wins on small boards (exact)
 
-{made}, {minutes:g} minutes a board at most. Two queens start in opposite
-corners, and a player who cannot move loses. Squares are named from the lower left. All first moves were searched, each
-until it was decided or the time was up. Times include some seconds of compiling.
+{made}, {minutes:g} minutes a board at most. Two queens start in opposite corners, and a player without a legal move
+loses. Squares are named from the lower left. All first moves were searched, each until it was decided or the time was
+up. Times include some seconds of compiling.
 
 {double}
 
-One queen; a player who cannot move wins:
+One queen; a player without a legal move wins:
 
 {single}
 
@@ -246,8 +246,8 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 SINGLE_BOARD = """## One queen on the full board (exact)
 
 {made}; {positions:,} positions, {minutes:.0f} minutes. The same is proved by
-`python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where a player
-who cannot move wins, {winner} wins:
+`python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where a
+player without a legal move wins, {winner} wins:
 
 | first moves that win | that lose | undecided |
 |---|---|---|
