@@ -420,13 +420,28 @@ def owners(s: State) -> Array:
     return jnp.pad(jnp.where(black, 0, jnp.where(white, 1, 2)), (0, 1), constant_values=2).astype(jnp.int8)
 
 
+def _black_result(stones: Array, komi: float) -> Array:
+    """float32[]: Black's result if the game ended on this board."""
+    black, white = _count(_territory(stones))
+    most = stones.shape[-1] ** 2 + 1
+    low, high = (int(np.clip(x, -most, most)) for x in (np.floor(komi), np.ceil(komi)))
+    return (black - white > low).astype(jnp.float32) - (black - white < high)
+
+
 def rewards(s: State, komi: float = 7.5) -> Array:
     """float32[2]: the larger area wins, with `komi` points added to White's; equal areas draw."""
-    black, white = _count(_territory(_counted(s)))
-    low, high = (int(np.clip(x, -s.chain.size - 1, s.chain.size + 1)) for x in (np.floor(komi), np.ceil(komi)))
-    result = (black - white > low).astype(jnp.float32) - (black - white < high)
+    result = _black_result(_counted(s), komi)
     counted = jnp.where(over(s), jnp.stack([result, -result]), 0.0)
     return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), counted)
+
+
+def known_result(s: State, komi: float = 7.5) -> Array:
+    """float32[]: 1 if the opponent has just passed and the mover is ahead, who then wins with a second pass, else NaN.
+    In a batch only positions after a pass cost work."""
+    after_pass = (s.passes == 1) & ~over(s)
+    result = _black_result(jnp.where(after_pass, s.stones, 0), komi)
+    ahead = jnp.where(s.to_move == 0, result, -result) > 0
+    return jnp.where(after_pass & ahead, 1.0, jnp.nan)
 
 
 # Observations
@@ -929,7 +944,7 @@ def make(size: int = 9, komi: float = 7.5, ko: str = "simple", history: int = 0)
         to_record=lambda s: to_record(s, komi, ko),
         from_record=from_own_record,
         observation_state=observed if history else tactics,
-        hints=Hints(owners=owners, moves_are_cheap=False),
+        hints=Hints(owners=owners, known_result=lambda s: known_result(s, komi), moves_are_cheap=False),
         view=board_view(
             f"Go {size}x{size}: the larger area wins; stones that lose their last free neighbour are taken.",
             SEATS,

@@ -35,6 +35,9 @@ class Export(config.Options):
     play_value_scale: Annotated[float | None, Range(above=0)] = None
     """Weight of the network's values in play, as for train.py; by default as in the run. Unreliable values deserve
     less: use the scale that best preserves the value of solved positions."""
+    play_considered_actions: Annotated[int | None, Range(least=1, most=2**16)] = None
+    """The most root actions that play considers, as for train.py; by default as in the run. Measure it:
+    benchmarks/considered.py."""
     env: str | None = None
     """Game of your own that the network is for; others need no name."""
     leaf_symmetry: Literal["none", "random", "average"] | None = None
@@ -47,8 +50,8 @@ def main() -> None:
         command = cli.parse_command(Export, sys.argv[1:])
         if command.env is not None:
             envs.make(command.env)
-        named = {"play_value_scale": command.play_value_scale, "leaf_symmetry": command.leaf_symmetry}
-        options = {name: value for name, value in named.items() if value is not None}
+        named = ("play_value_scale", "play_considered_actions", "leaf_symmetry")
+        options = {name: getattr(command, name) for name in named if getattr(command, name) is not None}
         suffix = command.folder.suffix
         if suffix in FORMATS:
             given = ", ".join(f"--{name}" for name in options)

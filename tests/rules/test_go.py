@@ -171,6 +171,20 @@ def test_area_and_komi_decide():
     assert ended(0, empty) == [0, 0] and ended(-0.5, empty) == [1, -1]
 
 
+def test_after_a_pass_the_player_who_is_ahead_has_won():
+    """Black has 9 points and White 15, so komi of -6 makes them equal."""
+    known = lambda s, komi: float(go.known_result(s, komi))
+    for passes_now, ahead, behind in ((-1, -6.5, -5.5), (1, -5.5, -6.5)):
+        before = position(COUNTED, passes_now)._replace(passes=jnp.int8(0))
+        passed = step(before, 25)
+        assert known(passed, ahead) == 1
+        for s, komi in ((passed, behind), (passed, -6), (before, ahead), (before, behind), (step(passed, 25), ahead)):
+            assert np.isnan(known(s, komi))
+    game = envs.make("go:size=5")
+    found = [float(game.hints.known_result(s)) for s in (game.init(), game.move(game.init(), 25))]
+    assert np.isnan(found[0]) and found[1] == 1
+
+
 @pytest.mark.parametrize("size", [5, 9])
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
 def test_area_of_random_boards(monkeypatch, platform, size):

@@ -51,15 +51,17 @@ def test_a_model_plays_as_its_run(folders):
 
 
 def test_a_model_says_how_it_plays(folders, tmp_path, monkeypatch, capsys):
-    command = ["export", str(folders[0]), str(tmp_path / "model"), "--play_value_scale=0.1", "--leaf_symmetry=average"]
-    monkeypatch.setattr(sys, "argv", command)
+    options = ["--play_value_scale=0.1", "--play_considered_actions=4", "--leaf_symmetry=average"]
+    monkeypatch.setattr(sys, "argv", ["export", str(folders[0]), str(tmp_path / "model"), *options])
     export.main()
     assert "KiB" in capsys.readouterr().out
     config = models.about(tmp_path / "model")["config"]
     search = for_play(config, envs.make(SPEC), 32)
     assert (search.gumbel_value_scale, search.leaf_symmetry) == (0.1, "average")
+    assert search.max_num_considered_actions == 4
     usual = for_play(models.about(folders[1])["config"], envs.make(SPEC), 32)
     assert (usual.gumbel_value_scale, usual.leaf_symmetry) == (0.3, "none")
+    assert usual.max_num_considered_actions == 16
 
 
 def test_it_is_small_and_leaves_nothing_beside(folders):
