@@ -138,8 +138,8 @@ class SearchOptions(Options):
     max_num_considered_actions: Annotated[int, Range(least=1, most=2**16)] = 8
     """Root actions that sequential halving starts with. A number above half the simulations leaves no second round."""
     play_considered_actions: Annotated[int, Range(least=1, most=2**16)] = 16
-    """The most of them in play and evaluation, where noise brings no variety: with 4 a network of a sure policy looks
-    deeper (docs/notes/)."""
+    """Maximum number of root actions in play and evaluation. With fewer the search looks deeper, which makes some
+    networks stronger (docs/notes/)."""
     gumbel_value_scale: Annotated[float, Range(above=0)] = 0.1
     """Weight of values against the prior in Gumbel search (c_scale of Danihelka et al. 2022). 0.1 suits values rescaled
     to [0, 1], as in mctx. With `rescale_values` off use 1, their setting for Go and chess."""
@@ -186,7 +186,7 @@ def for_play(config: SearchT, game: Game, num_simulations: int, proofs: bool = T
     return dataclasses.replace(
         config,
         num_simulations=num_simulations,
-        # Twice the simulations of self-play justify a wider root, up to the width that suits the network.
+        # Twice the simulations of self-play justify a wider root, up to what suits the network.
         max_num_considered_actions=min(
             config.play_considered_actions, max(config.max_num_considered_actions, num_simulations // 2)
         ),

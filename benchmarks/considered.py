@@ -31,7 +31,7 @@ from envs.game import Game
 
 
 def player(game: Game, network: str, simulations: int, actions: int | None) -> Player:
-    """A network that considers `actions` moves at the root, None for as many as its file says."""
+    """The network as a player that considers `actions` root moves; with None, as many as its file says."""
     trained = models.load_network(network, game)
     config = for_play(trained.config, game, simulations)
     if actions is not None:
