@@ -312,7 +312,8 @@ def _remove_unfinished(folder: Path) -> None:
             if path.is_dir():
                 shutil.rmtree(path, ignore_errors=True)
             else:
-                path.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # on a read-only disk they stay until the next save
+                    path.unlink()
 
 
 def mark_best(folder: Path, iteration: int) -> Path:

@@ -103,6 +103,27 @@ def test_where_another_process_has_no_room_nobody_saves(parts, tmp_path, monkeyp
     assert not list(tmp_path.glob("resume/*"))
 
 
+def test_a_disk_that_turns_read_only_while_it_is_asked_for_room(saved, parts):
+    """The file that asks for room then stays until the next save."""
+    start, iterate, _ = parts
+    said, run = [], start()
+    for _ in range(2):
+        run, _ = iterate(run, 0.0)
+    saver = checkpoint.Saver(saved, SMALL, said.append, 1)
+
+    def refuse(path, **_):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+
+    with pytest.MonkeyPatch.context() as disk:
+        disk.setattr(pathlib.Path, "unlink", refuse)
+        assert saver.start(snapshot(run))
+    assert len(said) == 1 and said[0].startswith("warning: iteration 2 could not be saved: Read-only file system: ")
+    assert list(saved.glob("*/room.writing"))
+    saver.finish(snapshot(run))
+    assert saver.saved == 2
+    assert not list(saved.glob("*/room.writing"))
+
+
 def test_copies_are_not_the_buffers_that_training_writes_to(parts):
     start, _, _ = parts
     run = start()
