@@ -139,7 +139,7 @@ class SearchOptions(Options):
     """Root actions that sequential halving starts with. A number above half the simulations leaves no second round."""
     play_considered_actions: Annotated[int, Range(least=1, most=2**16)] = 16
     """Maximum number of root actions in play and evaluation. With fewer the search looks deeper, which can make a
-    well-trained network stronger and makes one that has just begun weaker (docs/notes/)."""
+    well-trained network stronger, and one that has just begun weaker (docs/notes/)."""
     gumbel_value_scale: Annotated[float, Range(above=0)] = 0.1
     """Weight of values against the prior in Gumbel search (c_scale of Danihelka et al. 2022). 0.1 suits values rescaled
     to [0, 1], as in mctx. With `rescale_values` off use 1, their setting for Go and chess."""
