@@ -185,7 +185,7 @@ def test_connect_four(data, rows, cols, seed):
     follow(spec, seed, 24, lambda: ConnectFour(rows, cols, connect))
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @hypothesis.given(st.integers(5, 9), st.booleans(), SEEDS)
 def test_gomoku(size, exact, seed):
     follow(f"gomoku:size={size},exact={exact}", seed, 24, lambda: Gomoku(size, exact))

@@ -143,8 +143,7 @@ def test_both_forms_of_writes_grow_the_same_trees(kind, slots):
 @pytest.mark.parametrize(
     ("spec", "simulations", "options"),
     [
-        ("tictactoe", 33, {"proofs": True, "writes": "one_hot"}),
-        ("tictactoe", 128, {"proofs": True, "considered": 8}),
+        ("tictactoe", 33, {"proofs": True, "writes": "one_hot", "considered": 8}),
         ("foq:rows=4,cols=5", 32, {"proofs": True, "slots": True}),
         ("foq_multi:rows=4,cols=5", 32, {"writes": "one_hot", "considered": 3}),
     ],

@@ -9,18 +9,12 @@ import numpy as np
 
 def has_row(board: np.ndarray, colour: int, length: int) -> bool:
     """Plain search: `length` stones of one colour in a row."""
-    return bool(rows_of(board, colour, length))
-
-
-def rows_of(board: np.ndarray, colour: int, length: int) -> set[tuple[int, int]]:
-    """Plain search: the cells of all rows of `length` stones of one colour."""
-    found: set[tuple[int, int]] = set()
     for r, c in np.ndindex(board.shape):
         for down, right in ((0, 1), (1, 0), (1, 1), (1, -1)):
             line = [(r + down * i, c + right * i) for i in range(length)]
             if all(a < board.shape[0] and 0 <= b < board.shape[1] and board[a, b] == colour for a, b in line):
-                found.update(line)
-    return found
+                return True
+    return False
 
 
 def winning_places(
@@ -40,7 +34,7 @@ def winning_places(
 def planes_of_columns(board: np.ndarray, turn: int, connect: int) -> np.ndarray:
     """Planes of Connect Four for the player `turn`: stones of both, empty cells where a stone of either makes a row of
     `connect`, and the lowest empty cells."""
-    wins = winning_places(board, turn, lambda tried, place: place in rows_of(tried, tried[place], connect))
+    wins = winning_places(board, turn, lambda tried, place: max(rows_through(tried, *place)) >= connect)
     below = np.pad(board, ((0, 1), (0, 0)), constant_values=1)[1:]
     return np.stack([board == turn, board == -turn, *wins, (board == 0) & (below != 0)], -1)
 
@@ -84,7 +78,7 @@ def rows_through(board: np.ndarray, r: int, c: int) -> list[int]:
         length = 1
         for sign in (1, -1):
             a, b = r + sign * down, c + sign * right
-            while 0 <= a < len(board) and 0 <= b < len(board) and board[a, b] == board[r, c]:
+            while 0 <= a < board.shape[0] and 0 <= b < board.shape[1] and board[a, b] == board[r, c]:
                 length, a, b = length + 1, a + sign * down, b + sign * right
         lengths.append(length)
     return lengths
