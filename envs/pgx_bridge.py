@@ -3,9 +3,8 @@
 `envs.make("pgx:chess")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
 Hardware-accelerated parallel game simulators for reinforcement learning"), which must be installed. pgx assigns seats
 at random; here player 0 always makes the first move. People can play chess, Gardner's chess, animal shogi and shogi
-(`pgx_moves`, `pgx_views`); of the others we have games of our own. In those four, pgx's action codes are the codes in
-the mover's frame, except that a code of shogi has the square where a piece starts, as in USI. `to_pgx(game)` converts
-the other way.
+(`pgx_moves`, `pgx_views`); of the others we have games of our own. Those four have action codes of their own.
+`to_pgx(game)` converts the other way.
 """
 
 from __future__ import annotations
@@ -155,6 +154,7 @@ def from_pgx(name: str) -> Game:
         to_record=to_record,
         from_record=from_record,
         to_mover_frame=frame if turned else None,
+        actions_per_cell=codes.per_cell,
         hints=Hints(moves_are_cheap=False),
         view=people.view() if people else _training_view(name, unpack),
     )

@@ -1,9 +1,10 @@
 """Action codes of chess, Gardner's chess, animal shogi and shogi in pgx: squares, moves and their names.
 
-pgx turns the board after every move, so its codes are in the mover's frame. An absolute code is the move as the first
-player sees the board, and has that player's code where there is one. Moves have the names of the protocols UCI
-(chess: e2e4, e7e8r) and USI (shogi: 7g7f, 8h2b+, P*5e). One code serves a queen's promotion and any other piece that
-makes the same step, so both are called e7e8; e7e8q is understood as well.
+pgx turns the board after every move, so its codes are in the mover's frame. Ours are ordered by the cell where a move
+starts, or where a piece is dropped, so that a policy head has the same weights in every cell (`Game.actions_per_cell`).
+An absolute code is the move as the first player sees the board, and has that player's code where there is one. Moves
+have the names of the protocols UCI (chess: e2e4, e7e8r) and USI (shogi: 7g7f, 8h2b+, P*5e). One code serves a queen's
+promotion and any other piece that makes the same step, so both are called e7e8; e7e8q is understood as well.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy as np
 
 from envs.game import Array
 
+PER_CELL = {"chess": 73, "gardner_chess": 49, "animal_shogi": 11}  # ways to leave a square, and drops on it
 DROPS = {"animal_shogi": "CEG", "shogi": "PLNSBRG"}  # pieces that can be dropped, in pgx's order
 
 
@@ -36,7 +38,7 @@ class Move(NamedTuple):
 class Squares:
     names: tuple[str, ...]
     turned: np.ndarray  # int[n], the number that a square has for the second player, and the other way round
-    grid: np.ndarray  # int[R, C], the numbers as in the picture, from its upper left corner
+    grid: np.ndarray  # int[R, C], the numbers as in the picture and in pgx's observation, from the upper left corner
 
     @property
     def margins(self) -> tuple[str, str]:
@@ -74,6 +76,7 @@ class Codes:
     to_mover_frame: np.ndarray  # int32[2, A], see `Game`
     labels: np.ndarray  # int32[A], pgx's code of every code in the mover's frame, -1 for none
     legal: Callable[[Any], Array]  # bool[A] in the mover's frame, of a state of pgx
+    per_cell: int = 1  # see `Game.actions_per_cell`
 
     def name(self, action: int) -> str:
         move = self.moves[action]
@@ -115,11 +118,13 @@ def codes(game: str) -> Codes:
     if game == "shogi":
         return _shogi_codes(own)
     module = importlib.import_module({"chess": "pgx._src.games.chess"}.get(game, f"pgx.{game}"))
-    size = {"chess": 64 * 73, "gardner_chess": 25 * 49, "animal_shogi": 132}[game]
-    actions = jax.device_get(jax.jit(jax.vmap(module.Action._from_label))(np.arange(size, dtype=np.int32)))
+    numbers = np.arange(len(own.names) * PER_CELL[game], dtype=np.int32)
+    of_squares = numbers.reshape(-1, len(own.names)).T if game in DROPS else numbers.reshape(len(own.names), -1)
+    labels = of_squares[own.grid.ravel()].ravel()
+    actions = jax.device_get(jax.jit(jax.vmap(module.Action._from_label))(labels))
     moves = _drops_and_steps(actions) if game in DROPS else _steps_and_promotions(actions)
-    labels = np.arange(size, dtype=np.int32)
-    return Codes(own, *_in_both_frames(tuple(moves), own), labels, lambda state: state.legal_action_mask)
+    legal = lambda state: state.legal_action_mask[labels]
+    return Codes(own, *_in_both_frames(tuple(moves), own), labels, legal, PER_CELL[game])
 
 
 def _steps_and_promotions(actions: Any) -> Iterator[Move | None]:
@@ -152,9 +157,7 @@ def _shogi_codes(own: Squares) -> Codes:
     """pgx's codes of shogi are the direction and the end of a step; only the position tells where it starts. These
     have both squares, and are closed under turning the board."""
     library: Any = importlib.import_module("pgx._src.games.shogi")
-    moves = tuple(_shogi_moves())
-    code_of = {move: code for code, move in enumerate(moves)}
-    turned = np.array([code_of[own.turn(move)] for move in moves], np.int32)
+    moves = tuple(_shogi_moves(own))
     directions = {
         (int(start), to): direction
         for direction, table in enumerate(np.asarray(library.LEGAL_FROM_IDX))
@@ -162,29 +165,40 @@ def _shogi_codes(own: Squares) -> Codes:
         for start in starts[starts >= 0]
     }
 
-    def label(move: Move) -> int:
+    def label(move: Move | None) -> int:
+        if move is None:
+            return -1
         if move.start < 0:
             return (20 + DROPS["shogi"].index(move.sign)) * 81 + move.end
         direction = directions.get((move.start, move.end))  # none for a knight's leap backwards
         return -1 if direction is None else (direction + 10 * (move.sign == "+")) * 81 + move.end
 
-    labels, starts = np.array([label(move) for move in moves], np.int32), np.array([move.start for move in moves])
+    labels = np.array([label(move) for move in moves], np.int32)
+    starts = np.array([move.start if move else -1 for move in moves])
 
     def legal(state: Any) -> Array:
         read = functools.partial(library.Action._from_dlshogi_action, state._x)
         there = jax.vmap(read)(jnp.arange(27 * 81)).from_
         return (labels >= 0) & state.legal_action_mask[labels] & ((starts < 0) | (there[labels] == starts))
 
-    return Codes(own, moves, np.stack([np.arange(len(moves), dtype=np.int32), turned]), labels, legal)
+    return Codes(own, *_in_both_frames(moves, own), labels, legal, len(moves) // 81)
 
 
-def _shogi_moves() -> Iterator[Move]:
-    """Straight and diagonal steps and knight's leaps of both players, promotions where either could, and drops."""
-    for start, end in itertools.permutations(range(81), 2):
-        across, along = abs(start // 9 - end // 9), abs(start % 9 - end % 9)
-        if across * along == 0 or across == along or (across, along) == (1, 2):
-            yield Move(start, end)
-            if any(rank < 3 or rank >= 6 for rank in (start % 9, end % 9)):
-                yield Move(start, end, "+")
-    for piece, end in itertools.product(DROPS["shogi"], range(81)):
-        yield Move(-1, end, piece)
+def _shogi_moves(own: Squares) -> Iterator[Move | None]:
+    """For every cell the straight and diagonal steps and knight's leaps of both players, each with and without
+    promotion, and the drops; None off the board and where no promotion is possible."""
+    steps = [
+        (across, along)
+        for across, along in itertools.product(range(-8, 9), repeat=2)
+        if (across * along == 0) != (abs(across) == abs(along)) or (abs(across), abs(along)) == (1, 2)
+    ]
+    for start in own.grid.ravel().tolist():
+        file, rank = divmod(start, 9)
+        for across, along in steps:
+            inside = 0 <= file + across < 9 and 0 <= rank + along < 9
+            end = start + 9 * across + along
+            promoted = inside and any(r < 3 or r >= 6 for r in (rank, rank + along))
+            yield Move(start, end) if inside else None
+            yield Move(start, end, "+") if promoted else None
+        for piece in DROPS["shogi"]:
+            yield Move(-1, start, piece)

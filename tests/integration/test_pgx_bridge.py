@@ -130,4 +130,4 @@ def test_refusals(monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(ValueError, match="pip install pgx"):
-        envs.make("pgx:hex")
+        pgx_bridge.from_pgx("hex")

@@ -8,12 +8,15 @@ from __future__ import annotations
 import functools
 import re
 
+import jax
+import numpy as np
 import pytest
 
 import envs
 from agents.players.human import coloured
 from agents.serve.views import Position, lesson, look_at
 from envs import pgx_bridge
+from envs.pgx_moves import DROPS
 from envs.pgx_views import KINDS
 from play import main
 
@@ -84,6 +87,29 @@ def test_frames_of_chess():
         ("b2c1n", "b7c8n"),
     ):
         assert black[code(absolute)] == code(mover)
+
+
+@pytest.mark.parametrize(("name", "men"), [("chess", 6), ("gardner_chess", 6), ("animal_shogi", 5), ("shogi", 14)])
+def test_codes_belong_to_the_cells_of_the_observation(name, men):
+    """In the mover's frame a move belongs to the cell with the man that makes it, a drop to an empty cell; the first
+    planes show the mover's men."""
+    game = envs.make(f"pgx:{name}")
+    per_cell, frame = game.actions_per_cell, game.to_mover_frame
+    step, mask, observe = jax.jit(game.step), jax.jit(game.mask), jax.jit(game.observe)
+    draw, s, seen = np.random.default_rng(0), game.init(), {False: 0, True: 0}
+    for _ in range(80):
+        actions = np.flatnonzero(mask(s))
+        if not len(actions):
+            s = game.init()
+            continue
+        mine = np.asarray(observe(s))[..., :men].any(-1).ravel()
+        assert game.num_actions == per_cell * mine.size
+        for action in actions:
+            drop = "*" in game.action_name(action)
+            assert mine[frame[int(game.player(s)), action] // per_cell] != drop
+            seen[drop] += 1
+        s = step(s, draw.choice(actions))
+    assert seen[False] > 100 and (seen[True] > 10) == (name in DROPS)
 
 
 KNIGHTS = "b1a3 b1c3 g1f3 g1h3"
