@@ -16,7 +16,7 @@ from jax.sharding import Mesh, PartitionSpec
 from agents.actions import ILLEGAL
 from agents.config import SearchOptions, for_play
 from agents.network.network import Network
-from agents.players.budget import Budget
+from agents.players.budget import Budget, even_step
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.policies import TreePolicy, make_tree_policy
@@ -126,9 +126,11 @@ def analyse(
     *,
     seconds: float | None = None,
     simulations: int | None = None,
+    compiled: bool = False,
 ) -> Tree:
     """Searches until the time, the simulations (of each tree), the room for nodes or the range of visit counts is used
-    up, see `Budget`. One step is always made if there is room for it.
+    up, see `Budget`. One step is always made if there is room for it. With `compiled`, its time counts as well: the
+    analyst has made a step before.
 
     Raises:
         ValueError: neither `seconds` nor `simulations` is given, or one of them is not positive.
@@ -138,6 +140,8 @@ def analyse(
     if min(x for x in (seconds, simulations) if x is not None) <= 0:
         raise ValueError("analyse: expected more than 0 seconds and simulations")
     budget = Budget(seconds, simulations)
+    if compiled:
+        budget.start()
     countable = jnp.iinfo(tree.edge_visits.dtype).max  # visits to finished positions add no nodes
     full = lambda: int(tree.size.max()) + analyst.step > analyst.max_nodes
     while not full() and int(tree.visits[:, ROOT].max()) + analyst.step <= countable:
@@ -177,7 +181,7 @@ def analyse_position(
         state: the position.
         seconds: time of the search, counted from the end of its first step, which may have to compile.
         simulations: their number, where no time is given, or at most.
-        step: simulations between two looks at the clock.
+        step: most simulations between two looks at the clock.
         most: moves in the report.
         seed: of the search.
 
@@ -185,6 +189,7 @@ def analyse_position(
         ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
     """
     begin_key, search_key = jax.random.split(jax.random.key(seed))
+    step = even_step(simulations, step)
     analyst = make_analyst(trained.game, trained.net, for_play(trained.config, trained.game, step))
     tree = analyst.begin(trained.weights, begin_key, state)
     tree = analyse(analyst, trained.weights, search_key, tree, seconds=seconds, simulations=simulations)

@@ -6,22 +6,27 @@ import dataclasses
 import time
 
 
+def even_step(simulations: int | None, most: int) -> int:
+    """Simulations of a step, at most `most`, so that whole steps make up `simulations` or slightly fewer."""
+    return most if simulations is None else simulations // -(-simulations // most)
+
+
 @dataclasses.dataclass
 class Budget:
     """What one search may spend and has spent.
 
-    One step is always made. The clock starts at its end, since it may include compilation. Then no step begins that
-    would exceed the simulations, or probably the time, if it takes as long as the last one.
+    One step is always made. The clock starts at its end, since it may include compilation, or with `start`. Then no
+    step begins that would exceed the simulations, or probably the time, if it takes as long as the last one.
     """
 
     seconds: float | None = None
     simulations: int | None = None
     done: int = 0  # simulations made
     begun: float | None = None  # reading of the clock at the end of the first step
-    took: float = 0.0  # seconds of the last step; zero after the first
+    took: float = 0.0  # seconds of the last step on the clock
 
     def start(self) -> None:
-        """Starts the clock before the first step, for other work that counts."""
+        """Starts the clock before the first step."""
         self.begun = time.monotonic()
 
     def allows(self, step: int) -> bool:

@@ -16,6 +16,7 @@ from agents.actions import ILLEGAL
 from agents.config import for_play
 from agents.players import analysis
 from agents.players.analysis import Analyst
+from agents.players.budget import even_step
 from agents.players.ownership import Owners, make_owners
 from agents.players.players import Mover, make_player, simulations_of
 from agents.players.spec import NETWORK, PlayerSpec, parse_player
@@ -30,11 +31,6 @@ from envs.game import Game
 ROOM = 2**14  # nodes of a tree
 STEP = 32  # simulations between clock checks
 UCT_STEP = 50  # play-outs between clock checks
-
-
-def even_step(simulations: int | None, most: int) -> int:
-    """Simulations of a step, at most `most`, so that whole steps make up `simulations` or slightly fewer."""
-    return most if simulations is None else simulations // -(-simulations // most)
 
 
 def network_for(folder: str, game: Game) -> TrainedNetwork:
@@ -93,6 +89,7 @@ class TreePlayer:
         self._actions: list[int] = []
         self._among: frozenset[int] | None = None
         self._tree: Any = None
+        self._compiled = False
 
     def _fresh(self) -> jax.Array:
         self._count += 1
@@ -114,11 +111,11 @@ class TreePlayer:
 
     def think(self, seconds: float | None = None, simulations: int | None = None) -> int:
         """Searches until either budget is spent (simulations of every tree) or a tree is full. Returns the simulations
-        of all trees together."""
+        of all trees together. The first search's clock starts after its first step, which compiles."""
         before = self._visits()
-        self._tree = analysis.analyse(
-            self.analyst, self.weights, self._fresh(), self._tree, seconds=seconds, simulations=simulations
-        )
+        limits = {"seconds": seconds, "simulations": simulations, "compiled": self._compiled}
+        self._tree = analysis.analyse(self.analyst, self.weights, self._fresh(), self._tree, **limits)
+        self._compiled = True
         return self._visits() - before
 
     def _visits(self) -> int:

@@ -1,5 +1,6 @@
 """The GTP engine by the letter of the protocol."""
 
+import copy
 import dataclasses
 import io
 import re
@@ -252,15 +253,16 @@ def test_analysis_as_leela_zero_writes_it(engine):
 
 
 def test_analysis_of_some_moves_alone(engine, thinking):
-    """The first report of a fresh search; what was restricted does not stay."""
-    moves = lambda options: {info["move"] for info in looked_at(raw(engine, f"lz-analyze b 1 {options}"))}
+    """The first report of a fresh search, also with moves that it has not tried; what was restricted does not stay."""
+    all_of = lambda command: {info["move"] for info in looked_at(raw(engine, f"{command} minmoves 26"))}
+    moves = lambda options: all_of(f"lz-analyze b 1 {options}")
     assert moves("allow b A1,c3 1") == {"A1", "C3"}
     assert moves("allow b A1,C3,E5 1 avoid b C3 1") == {"A1", "E5"}
     everywhere = {go_name(p) for p in range(25)} | {"pass"}
     assert moves("") == everywhere
     assert moves("interval 1 avoid b C3,pass 1") == everywhere - {"C3", "pass"}
     ask(engine, "play b C3")
-    assert {info["move"] for info in looked_at(raw(engine, "lz-analyze w 1"))} == everywhere - {"C3"}
+    assert all_of("lz-analyze w 1") == everywhere - {"C3"}
     assert raw(engine, "lz-genmove_analyze w allow w E1 1").endswith("play E1\n\n")
 
 
@@ -286,6 +288,34 @@ def test_the_clock_becomes_seconds_for_a_move(engine):
     assert engine.budget(0)[1] is None  # the clock alone counts
     ask(engine, "time_settings 0 1 0")  # no limits
     assert engine.budget(0) == (engine.options.seconds, 16)
+
+
+def test_a_game_with_a_clock_compiles_before_the_clock_runs(engine, monkeypatch):
+    """When the clock or, after that, the komi is set. Without a clock nothing is urgent."""
+    engine, thoughts, real = copy.copy(engine), [], Engine.think
+    monkeypatch.setattr(Engine, "think", lambda *words, **more: thoughts.append(words) or real(*words, **more))
+    said = lambda line: (thoughts.clear(), ask(engine, line), len(thoughts))[-1]
+    assert said("komi 3.5") == 0
+    assert said("time_settings 0 1 0") == 0  # no limits
+    assert said("time_settings 10 0 0") == 2  # a move of each player
+    assert said("time_settings 10 0 0") == said("komi 3.5") == 0
+    ask(engine, "play b C3")
+    assert said("komi 4.5") == 2
+    assert stones(engine, 1) == {"C3"}  # the komi keeps the moves
+
+
+def test_an_analysis_for_the_other_colour_goes_on_with_its_tree(engine):
+    ask(engine, "play b C3")
+    for player in (0, 1):
+        before = 0
+        for _ in range(3):
+            engine.think(player, simulations=16)
+            visits = sum(move["visits"] for move in engine.tree_player.report(25)["moves"])
+            assert visits == before + 16
+            before = visits
+    ask(engine, "play w B2")
+    engine.think(1, simulations=16)  # White again, in another position
+    assert "B2" not in {move["action"] for move in engine.tree_player.report(25)["moves"]}
 
 
 def test_our_own_count_of_the_clock():

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import time
+
 import pytest
 
 import envs
+from agents.players.budget import even_step
 from agents.players.spec import parse_player
-from agents.players.stateful import TreePlayer, even_step
+from agents.players.stateful import TreePlayer
 
 
 @pytest.mark.parametrize(("simulations", "most", "step"), [(16, 50, 16), (120, 50, 40), (100, 32, 25), (None, 32, 32)])
@@ -26,3 +30,20 @@ def test_as_many_simulations_are_made_as_are_asked_for(spec, simulations):
     tree_player.place(game.init(), [], game.init())
     assert tree_player.think(60.0, simulations) == simulations
     assert sum(move["visits"] for move in tree_player.report(9)["moves"]) == simulations
+
+
+def test_the_clock_counts_all_steps_but_the_one_that_compiles(monkeypatch):
+    """Steps of 1 s: of 1.5 s the first search uses the time after its first step, a later one the whole."""
+    game, now = envs.make("tictactoe"), [0.0]
+    tree_player = TreePlayer(parse_player("uct:8"), game)
+    real = tree_player.analyst.run_simulations
+
+    def slow(*arguments):
+        now[0] += 1.0
+        return real(*arguments)
+
+    tree_player.analyst = dataclasses.replace(tree_player.analyst, run_simulations=slow)
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    for simulations in (16, 8, 8):
+        tree_player.place(game.init(), [], game.init())
+        assert tree_player.think(seconds=1.5) == simulations

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
+import sys
 import time
 from typing import Any, NamedTuple
 
@@ -94,13 +95,14 @@ class Engine:
         if not game.name.startswith("go:"):
             raise ValueError(f"--ui=gtp speaks of Go, not of {game.name}; for example --env=go:size=9")
         self.options = options
+        self._turned: tuple[Step, Step] | None = None  # a position, and the same with the other player to move
         self.spec = _searcher(settings.opponent(options, game), options.num_simulations)
         self.clock: Clock | None = None
         self.left = [(0.0, 0), (0.0, 0)]
         self.take_game(game)
 
     def take_game(self, game: Game) -> None:
-        """Sets another board or komi, and clears the board.
+        """Sets another board or komi, and clears the board. If a clock is set, compiles at once: none runs meanwhile.
 
         Raises:
             ValueError: the network asked for is for another board.
@@ -111,6 +113,26 @@ class Engine:
         record = game.to_record(game.init())
         self.size, self.komi, self.ko = record["size"], record["komi"], record["ko"]
         self.clear()
+        self._prepare()
+
+    def take_clock(self, clock: Clock) -> None:
+        """Sets the clocks of both players, and compiles at once if that was not done before."""
+        self.clock, self.left = clock, [clock.full] * 2
+        self._prepare()
+
+    def _prepare(self) -> None:
+        if self.timed and self._tree_player is None:
+            self.compile()
+
+    def compile(self) -> None:
+        """Compiles what moves of both players need."""
+        print(f"{self.game.name}: {self.tree_player.name} compiles its search", file=sys.stderr, flush=True)
+        trial = copy.copy(self)
+        trial.clear()
+        for player in range(2):
+            trial.think(player, simulations=1)
+            trial.play(player, trial.tree_player.best()[0])
+        print("ready", file=sys.stderr, flush=True)
 
     def other_game(self, size: int, komi: float, ko: str | None = None) -> Game:
         """Raises ValueError for an unsupported board."""
@@ -153,6 +175,10 @@ class Engine:
         return dataclasses.replace(self.plays_with, number=None).short_name
 
     @property
+    def timed(self) -> bool:
+        return self.clock is not None and self.clock.limited
+
+    @property
     def now(self) -> Step:
         return self.steps[-1]
 
@@ -183,10 +209,13 @@ class Engine:
         step = self.now
         if not self.over and self.to_move == player:
             return step
+        if self._turned and self._turned[0] is step and int(self.game.player(self._turned[1].state)) == player:
+            return self._turned[1]  # so that a further search goes on with its tree
         board = self.board()
         black, white = (frozenset(p for p, cell in enumerate(board) if cell == colour) for colour in (1, -1))
         state = without_passes(sgf.set_up(self.game, (black, white), player))
-        return Step(state, (), state, step.last)
+        self._turned = step, Step(state, (), state, step.last)
+        return self._turned[1]
 
     def play(self, player: int, action: int, value: float | None = None) -> None:
         """Raises ValueError for an illegal move."""
@@ -235,14 +264,14 @@ class Engine:
 
     def budget(self, player: int) -> tuple[float, int | None]:
         """Seconds and maximum simulations of the next move; with a clock only the time counts."""
-        if self.clock is None or not self.clock.limited:
+        if self.clock is None or not self.timed:
             return self.options.seconds, self.spec.number
         to_come = (USUAL_LENGTH * self.size**2 - len(self.steps)) / 2
         return self.clock.budget(*self.left[player], to_come), None
 
     def spend(self, player: int, seconds: float) -> None:
         """Deducts time; the controller's own count replaces it later."""
-        if self.clock is not None and self.clock.limited:
+        if self.clock is not None and self.timed:
             self.left[player] = self.clock.after(*self.left[player], seconds)
 
 

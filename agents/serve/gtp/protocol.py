@@ -120,8 +120,7 @@ def showboard(engine: Engine, arguments: list[str]) -> str:
 
 def time_settings(engine: Engine, arguments: list[str]) -> str:
     expect(arguments, 3)
-    clock = Clock(read_seconds(arguments[0]), read_seconds(arguments[1]), read_whole(arguments[2]))
-    engine.clock, engine.left = clock, [clock.full] * 2
+    engine.take_clock(Clock(read_seconds(arguments[0]), read_seconds(arguments[1]), read_whole(arguments[2])))
     return ""
 
 
@@ -129,7 +128,8 @@ def time_left(engine: Engine, arguments: list[str]) -> str:
     expect(arguments, 3)
     player, seconds, stones = read_colour(arguments[0]), read_seconds(arguments[1]), read_whole(arguments[2])
     if engine.clock is None:
-        engine.clock, engine.left = Clock(seconds, 0, 0), [(seconds, stones)] * 2
+        engine.take_clock(Clock(seconds, 0, 0))
+        engine.left = [(seconds, stones)] * 2
     engine.left[player] = seconds, stones
     return ""
 
@@ -331,12 +331,7 @@ def lines(source: TextIO) -> tuple[queue.SimpleQueue[str | None], Callable[[], b
 def serve(options: PlayOptions) -> None:
     """Speaks GTP until quit or the end of the input. Compiles before it listens, since a clock may run later."""
     engine = Engine(options, demand_playable(envs.make(options.env)))
-    print(f"{engine.game.name}: {engine.tree_player.name} compiles its search", file=sys.stderr, flush=True)
-    for player in range(2):
-        engine.think(player, simulations=1)
-        engine.play(player, engine.tree_player.best()[0])
-    engine.clear()
-    print("ready", file=sys.stderr, flush=True)
+    engine.compile()
     source = open(sys.stdin.fileno(), encoding="utf-8", errors="replace", newline="\n", closefd=False)  # noqa: SIM115
     waiting, interrupted = lines(source)
     while (line := waiting.get()) is not None and respond(engine, line, sys.stdout, interrupted):
