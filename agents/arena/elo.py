@@ -60,7 +60,8 @@ def passed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """When the networks of a run overtook each baseline, in minutes and games, interpolated linearly between networks.
     `at_most` is set if the first network is already above the baseline. The times are None if the last is still below.
 
-    `rows` are those of `evaluate.py ladder --json`, with the networks ordered by age."""
+    `rows` are those of `evaluate.py ladder --json`, with the networks ordered by age. Only these have `games`, even
+    if a baseline is a network."""
     networks = [row for row in rows if "games" in row]
     found = []
     for row in rows:

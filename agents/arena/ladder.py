@@ -145,12 +145,15 @@ def run_ladder(command: Ladder) -> None:
     meetings = meet(game, command, list(zip(specs, players, strict=True)), wanted, options)
     points = elo.fit(meetings, len(players), 0, game.num_players)
     intervals = np.stack(elo.bootstrap(meetings, len(players), 0, game.num_players), axis=1)
-    rows = [
-        {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()} | games_of(spec)
-        for player, spec, rating, interval in zip(players, specs, points.tolist(), intervals, strict=True)
+    rows: list[dict[str, Any]] = [
+        {"player": player.name, "elo": round(rating, 1), "interval": np.round(interval, 1).tolist()}
+        for player, rating, interval in zip(players, points.tolist(), intervals, strict=True)
     ]
+    of_run = list(zip(rows, specs, players, strict=True))[len(baselines) :]
+    for (row, *_), network in zip(of_run, networks, strict=True):
+        row.update(games_of(network))
     if positions is not None:
-        for row, spec, player in list(zip(rows, specs, players, strict=True))[len(baselines) :]:
+        for row, spec, player in of_run:
             searched = {"kept": player} if simulations_of(spec, command.num_simulations) else {}
             for name, who in ({"kept_alone": make_player(spec, game, 0)} | searched).items():
                 row[name], row[f"{name}_interval"] = kept(who, positions)
@@ -207,10 +210,7 @@ def kept(player: Player, positions: solved_positions.SolvedPositions) -> tuple[f
     return round(hits / len(moves), 4), np.round(solved_positions.wilson(hits, len(moves)), 4).tolist()
 
 
-def games_of(spec: str) -> dict[str, float]:
-    """Self-play games and training minutes of a network; empty for other players."""
-    known = parse_player(spec)
-    if known.kind != NETWORK:
-        return {}
-    about = weights.about(weights.find_network(Path(known.path)))
+def games_of(network: Path) -> dict[str, float]:
+    """Self-play games and training minutes of a network of the run."""
+    about = weights.about(network)
     return {"games": about["total_games"], "minutes": round(about["minutes"], 2)}

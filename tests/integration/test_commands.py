@@ -153,22 +153,24 @@ def test_a_match_stops_once_it_is_decided(run):
 def test_a_ladder_rates_all_networks(run):
     home, _, _ = run
     golden = ROOT / "tests/golden/tictactoe_solved.jsonl.gz"
-    options = ("--baselines", "random", "minimax:3", "--games=20", "--num_simulations=2", "--plot=ladder.svg")
-    options = (*options, f"--solved={golden}")
+    baselines = ("random", "minimax:3", "models/tictactoe@0")  # a network, which is none of the run
+    options = ("--games=20", "--num_simulations=2", "--plot=ladder.svg", f"--solved={golden}")
+    options = ("--baselines", *baselines, *options)
     code, output, errors = call("evaluate.py", "ladder", "runs/a", *options, "--json", cwd=home)
     assert code == 0, errors
     found = json.loads(output)
     rows = found["ratings"]
-    assert [row["player"] for row in rows] == ["random", "minimax:3", "runs/a/networks/3@2"]
+    assert [row["player"] for row in rows] == [*baselines, "runs/a/networks/3@2"]
     assert rows[0]["elo"] == 0
     assert rows[1]["elo"] > 100
-    assert rows[2]["games"] > 0
-    assert 0.3 < rows[2]["kept_alone"] <= 1
-    assert 0.3 < rows[2]["kept"] <= 1
+    assert rows[3]["games"] > 0
+    assert 0.3 < rows[3]["kept_alone"] <= 1
+    assert 0.3 < rows[3]["kept"] <= 1
     for name in ("kept", "kept_alone"):
-        low, high = rows[2][f"{name}_interval"]
-        assert low <= rows[2][name] <= high < low + 0.05  # of 4520 positions
-    assert [row["player"] for row in found["passed"]] == ["random", "minimax:3"]
+        low, high = rows[3][f"{name}_interval"]
+        assert low <= rows[3][name] <= high < low + 0.05  # of 4520 positions
+    assert [row["player"] for row in found["passed"]] == list(baselines)
+    assert found["passed"][2]["minutes"] is None  # three iterations do not surpass the perfect network
     assert (home / "ladder.svg").read_text().count("<svg") == 1
 
 
