@@ -17,6 +17,7 @@ from agents.network.network import make_network
 from agents.runtime import advice, processes
 from agents.training import learner, proof_targets, replay
 from agents.training.iteration import Run
+from envs import saved
 from envs.game import Array
 
 DIAGNOSIS_FILE = "diagnosis.json"
@@ -49,8 +50,7 @@ def write_diagnosis(folder: Path, run: Run, config: Config) -> Path | OSError:
     }
     try:
         if processes.is_main_process():
-            (folder / f"{DIAGNOSIS_FILE}.new").write_text(json.dumps(record, indent=1) + "\n")
-            (folder / f"{DIAGNOSIS_FILE}.new").replace(folder / DIAGNOSIS_FILE)
+            saved.write(folder / DIAGNOSIS_FILE, json.dumps(record, indent=1) + "\n")
     except OSError as error:
         return error
     return folder / DIAGNOSIS_FILE

@@ -38,14 +38,18 @@ class Stop:
     def __init__(self, report: Report):
         self.asked = False
         self.report = report
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, self.ask)
+        self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def ask(self, number, frame):
         del frame
         self.asked = True
         signal.signal(number, signal.SIG_DFL)
         self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
+
+    def restore(self):
+        """Hands the signals back to the program that called the training, such as a notebook."""
+        for number, handler in self.before.items():
+            signal.signal(number, handler)
 
 
 def progress_of(config: RunOptions, iteration: int, minutes: float) -> float:
@@ -93,6 +97,7 @@ def train_in(
             discard(folder)
         raise
     finally:
+        stop.restore()
         report.close()
         if games is not None:
             games.close()

@@ -22,7 +22,7 @@ from agents.config import Config
 from agents.network.network import make_network
 from agents.runtime import mesh
 from agents.search.policies import make_search
-from agents.training.iteration import make_iteration, run_specs, start_run
+from agents.training.algorithms import algorithm_of
 
 TARGET, LARGEST = 12, 3
 ITERATIONS = 40
@@ -75,10 +75,13 @@ def rehearse(config: Config) -> PreflightScore:
     game = envs.make(config.env)
     net = make_network(game, config)
     alone = Mesh(np.array(jax.local_devices()[:1]), (mesh.GAMES,))
-    iterate = jax.jit(make_iteration(game, net, config, alone), donate_argnums=0)
-    run = mesh.laid_out(lambda: start_run(game, net, config), run_specs, alone)()
+    parts = algorithm_of(config)
+    play = jax.jit(parts.make_play(game, net, config, alone), donate_argnums=0)
+    learn = jax.jit(parts.make_learn(game, net, config, alone), donate_argnums=0)
+    run = mesh.laid_out(lambda: parts.start_run(game, net, config), parts.run_specs, alone)()
     for i in range(ITERATIONS):
-        run, _ = iterate(run, i / ITERATIONS)
+        run, *_ = play(run)
+        run, _ = learn(run, i / ITERATIONS)
     values, moves = ask_all_sums(game, net, config, run.learning.ema_weights)
     remaining = TARGET - np.arange(TARGET)
     won = remaining % (LARGEST + 1) != 0

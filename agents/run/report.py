@@ -25,6 +25,7 @@ from agents.run.metrics import METRICS
 from agents.runtime import advice, cli
 from agents.storage import jsonl
 from agents.storage import weights as models
+from envs import saved
 from envs.game import seats
 
 REPORT_FILE = "report.html"
@@ -365,9 +366,7 @@ def main(show: Callable[[str], None] = print) -> None:
             envs.make(command.env)
         folder, target = command.run, command.page or command.run / REPORT_FILE
         text = report_page(folder)
-        fresh = target.with_name(target.name + ".new")
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(target)
+        saved.write(target, text)
         show(f"{target}: {len(text) / 1024:.0f} KiB")
 
 

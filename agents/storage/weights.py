@@ -240,6 +240,11 @@ def write_network(folder: Path, record: dict[str, Any], weights: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
     written = folder / f"{NETWORK_FILE}.new"
-    with written.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-    return Path(shutil.move(written, folder / NETWORK_FILE))  # copies where nothing can be renamed
+    try:
+        with written.open("wb") as file:
+            np.savez_compressed(file, allow_pickle=False, **arrays)
+        return Path(shutil.move(written, folder / NETWORK_FILE))  # copies where nothing can be renamed
+    except OSError:
+        with contextlib.suppress(OSError):
+            written.unlink()
+        raise

@@ -228,7 +228,7 @@ def pack(ended: Ended) -> Ended:
 
 
 def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Replay) -> SelfplayMetrics:
-    games = mesh.sum_over_devices(rows.done)
+    games, moves = mesh.sum_over_devices(rows.done), rows.plies + ~rows.resigned
     share = lambda condition: mesh.sum_over_devices(condition & rows.done) / games
     policy = rows.policy.astype(jnp.float32)
     entropy = -jnp.where(policy > 0, policy * jnp.log(jnp.maximum(policy, 1e-30)), 0.0).sum(-1)
@@ -245,12 +245,12 @@ def summarise(game: Game, config: Config, rows: Row, before: Replay, after: Repl
     answered = finite(rows.raw_value) & finite(rows.values) & finite(rows.policy)
     return SelfplayMetrics(
         games=games,
-        game_length=mesh.sum_over_devices(jnp.where(rows.done, rows.plies + 1, 0)) / games,
+        game_length=mesh.sum_over_devices(jnp.where(rows.done, moves, 0)) / games,
         draw_rate=share((rows.rewards == 0).all(-1)),
         first_win_rate=share(rows.rewards[..., 0] > 0),
         resign_rate=share(rows.resigned),
         false_resign_rate=false_resign_rate(config, after, completed),
-        length_cap_rate=share(rows.plies + 1 >= game.max_plies),
+        length_cap_rate=share(moves >= game.max_plies),
         value_error=root_mean(raw - result),
         value_target_rms=root_mean(result),
         calibration=calibration(raw, result, completed),

@@ -26,6 +26,7 @@ from agents.run.resume import load_run
 from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.storage import checkpoint
+from agents.training import algorithms
 
 
 def same(a, b) -> bool:
@@ -250,6 +251,18 @@ def test_preflight_catches_a_flipped_sign(flipped, monkeypatch):
             preflight.demand_learning(config)
 
 
+def test_preflight_learns_by_the_algorithm_of_the_recipe(monkeypatch):
+    """A recipe whose second phase learns nothing fails."""
+    config = preset(envs.make("tictactoe"), "cpu")
+
+    def make_learn(game, net, config, devices):
+        return lambda run, progress: (run._replace(iteration=run.iteration + 1), None)
+
+    monkeypatch.setitem(algorithms.REGISTRY, "default", algorithms.DEFAULT._replace(make_learn=make_learn))
+    with pytest.raises(preflight.PreflightError, match="not learned"):
+        preflight.demand_learning(config)
+
+
 def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path):
     import train
 
@@ -259,8 +272,7 @@ def test_a_run_that_fails_preflight_leaves_nothing(monkeypatch, capsys, tmp_path
     monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=1", "--preflight"])
     with pytest.raises(SystemExit) as stop:
         train.main()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    assert handlers == {number: signal.getsignal(number) for number in handlers}
     assert stop.value.code == 2
     assert "error: preflight: " in capsys.readouterr().err
     assert [p.name for p in tmp_path.rglob("*") if p.is_file()] == []
@@ -290,8 +302,7 @@ def test_preflight_comes_between_iterations_of_the_same_thread(stopped, monkeypa
     handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     monkeypatch.setattr(sys, "argv", ["train.py", *TINY, "--iterations=2", "--preflight", f"--out={tmp_path / 'run'}"])
     train.main()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    assert handlers == {number: signal.getsignal(number) for number in handlers}
     iteration = ["iteration begins", "iteration ends"]
     assert seen == (iteration if stopped else [*iteration, threading.main_thread(), *iteration])
     assert checkpoint.numbered(tmp_path / "run" / "resume") == [tmp_path / "run" / "resume" / ("1" if stopped else "2")]

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import envs
 from agents import config as config_lib
@@ -21,7 +22,7 @@ from agents.runtime import mesh
 from agents.search.tree import SearchResult
 from agents.storage import checkpoint
 from agents.storage import weights as models
-from agents.training import learner, replay, selfplay
+from agents.training import iteration, learner, replay, selfplay
 from agents.training.iteration import Run, make_iteration, run_specs, start_run, updates_per_iteration
 from envs import Hints, foq
 
@@ -172,7 +173,7 @@ def test_owners_by_hand():
     assert seen[0].tolist() == [*nobody, 0, 0, 1, 1]
 
 
-def test_games_are_given_up_but_for_those_played_out():
+def test_games_are_resigned_but_for_those_played_out(parts):
     """Every player moves to the first free square and despairs from ply 2 on: the first player then wins at ply 6."""
     game = envs.make("tictactoe")
     config = dataclasses.replace(SMALL, resign_threshold=-0.9, played_out=0.5, plies_per_iteration=12)
@@ -193,6 +194,12 @@ def test_games_are_given_up_but_for_those_played_out():
     np.testing.assert_array_equal(rows.rewards[2, ~out], np.tile([-1.0, 1.0], ((~out).sum(), 1)))
     np.testing.assert_array_equal(rows.rewards[6, out], np.tile([1.0, -1.0], (out.sum(), 1)))
     assert (np.asarray(rows.plies)[3, ~out] == 0).all()
+    ring = parts[1]().replay
+    summary = lambda rows, ring: iteration.summarise(game, config, rows, ring, ring)
+    metrics = jax.jit(jax.shard_map(summary, mesh=ONE, in_specs=P(), out_specs=P(), check_vma=False))(rows, ring)
+    resigned, whole = int(given_up.sum()), int((ends & ~given_up).sum())
+    assert resigned > 200 and metrics.games == resigned + whole
+    np.testing.assert_allclose(metrics.game_length, (2 * resigned + 7 * whole) / (resigned + whole), rtol=1e-6)
     assert (after.played_out != lanes.played_out).any()  # drawn anew for every game
     never = selfplay.make_selfplay(game, search, dataclasses.replace(config, resign_threshold=-1.0))
     assert not jax.jit(never)({}, jax.random.key(1), lanes)[1].resigned.any()
