@@ -10,6 +10,7 @@ import builtins
 import dataclasses
 import importlib.util
 import inspect
+import os
 import pathlib
 import types
 from typing import Any
@@ -71,7 +72,14 @@ def _split(spec: str) -> tuple[str, str]:
     if spec.startswith("pgx:"):
         return spec, ""
     at = spec.find(".py:") + 3 if ".py:" in spec else len(spec) if spec.endswith(".py") else spec.find(":")
-    return (spec, "") if at < 0 else (spec[:at], spec[at + 1 :])
+    name, tail = (spec, "") if at < 0 else (spec[:at], spec[at + 1 :])
+    return _short(name) if name.endswith(".py") else name, tail
+
+
+def _short(file: str) -> str:
+    """The same for all spellings of a path; relative where the file lies below the current folder."""
+    path, here = os.path.abspath(file), os.path.join(os.getcwd(), "")
+    return path.removeprefix(here) if path.startswith(here) else os.path.normpath(file)
 
 
 def _module(name: str) -> Any:
@@ -85,6 +93,8 @@ def _module(name: str) -> Any:
     if name.startswith("pgx:"):
         return types.SimpleNamespace(make=lambda: pgx_bridge.from_pgx(name.removeprefix("pgx:")))
     if not name.endswith(".py"):
+        if pathlib.Path(name).is_file():
+            raise ValueError(f"own game: expected a file that ends in .py, got '{name}'")
         known = f"{', '.join(list())}, pgx:ID with the pgx library, or a file path/to/my_game.py"
         raise ValueError(f"unknown game '{name}'; known games: {known}")
     if name in _own:
@@ -139,16 +149,21 @@ def make(spec: str) -> Game:
     return _cache[key]
 
 
-def demand_named(spec: str) -> None:
-    """Refuses an own game that `make` has not loaded before in this process. Files carry specs too, and a file must not
-    choose which code runs: only the person at the command line names it.
+def as_named(spec: str) -> str:
+    """The spec in a saved file, if it is safe to `make`. Such a file must not choose which code runs: an own game runs
+    only if the person at the command line names it. If the file of the game has moved, it is the one that was named.
 
     Raises:
-        ValueError: nobody has named the own game.
+        ValueError: nobody has named an own game in this process, or several were named and not this one.
     """
-    name = _split(spec)[0]
-    if name.endswith(".py") and name not in _own:
-        raise ValueError(f"it is for the own game {name}, which runs only if you name it: add --env={spec}")
+    name, tail = _split(spec)
+    if not name.endswith(".py"):
+        return spec
+    if name not in _own:
+        if len(_own) != 1:
+            raise ValueError(f"expected --env={spec}, since it is for a game of your own, got no --env")
+        (name,) = _own
+    return f"{name}:{tail}" if tail else name
 
 
 def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[str, Any]) -> Game:

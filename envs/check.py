@@ -13,6 +13,7 @@ import sys
 import traceback
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -151,12 +152,16 @@ def form(function: Rule) -> Rule:
 
 def refused(function: Callable[[Any], Any], argument: Any) -> None:
     """Requires a ValueError with a reason."""
+    name = getattr(function, "__name__", "it")
     try:
         got = function(argument)
     except ValueError as error:
-        assert str(error), f"{argument!r} is refused without a reason"
+        assert str(error), f"{name}({argument!r}): expected a ValueError with a reason, got one without"
+    except Exception as error:
+        said = f"{name}({argument!r}): expected ValueError, got {type(error).__name__}: {error}"
+        raise AssertionError(said).with_traceback(error.__traceback__) from None
     else:
-        raise AssertionError(f"{argument!r} was accepted as {got!r}")
+        raise AssertionError(f"{name}({argument!r}): expected ValueError, got {got!r}")
 
 
 def rules(s):
@@ -247,18 +252,27 @@ def init_takes_a_key_or_none(bench: Bench) -> None:
 @form
 def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
     game = bench.game
-    form = jax.eval_shape(lambda: (game.mask(game.init()), game.over(game.init()), game.player(game.init())))
-    assert [(x.dtype, x.shape) for x in form] == [(bool, (game.num_actions,)), (bool, ()), (np.int32, ())]
-    rewards = jax.eval_shape(lambda: game.rewards(game.init()))
-    assert (rewards.dtype, rewards.shape) == (np.float32, (game.num_players,))
+    promised(game, "mask", game.mask, bool, game.num_actions)
+    promised(game, "over", game.over, bool)
+    promised(game, "player", game.player, np.int32)
+    promised(game, "rewards", game.rewards, np.float32, game.num_players)
     planes = jax.eval_shape(lambda: game.observe(game.init()))
-    assert (planes.dtype, planes.ndim) == (np.float32, 3)
-    if (evaluate := game.hints.evaluate) is not None:
-        value = jax.eval_shape(lambda: evaluate(game.init()))
-        assert (value.dtype, value.shape) == (np.float32, ())
-    if (owners := game.hints.owners) is not None:
-        owner = jax.eval_shape(lambda: owners(game.init()))
-        assert (owner.dtype, owner.shape) == (np.int8, (game.num_actions,))
+    assert (planes.dtype, planes.ndim) == (np.float32, 3), f"observe: expected float32[R, C, P], got {shaped(planes)}"
+    if game.hints.evaluate is not None:
+        promised(game, "evaluate", game.hints.evaluate, np.float32)
+    if game.hints.owners is not None:
+        promised(game, "owners", game.hints.owners, np.int8, game.num_actions)
+
+
+def promised(game: Game, name: str, function: Callable[[Any], Any], dtype: Any, *shape: int) -> None:
+    """Requires this dtype and shape of the function's answer for a position."""
+    got = jax.eval_shape(lambda: jnp.asarray(function(game.init())))
+    want = jax.ShapeDtypeStruct(shape, dtype)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), f"{name}: expected {shaped(want)}, got {shaped(got)}"
+
+
+def shaped(x: jax.ShapeDtypeStruct) -> str:
+    return f"{x.dtype}{list(x.shape)}"
 
 
 # Compilation
@@ -305,26 +319,31 @@ def mask_is_empty_exactly_when_the_game_is_over(bench: Bench) -> None:
 
 @rule
 def every_game_ends_within_the_longest(bench: Bench) -> None:
-    assert not bench.plies.over[0].any()
-    assert bench.plies.over[bench.game.max_plies].all()
+    assert not bench.plies.over[0].any(), "the first position is over already"
+    going = int((~bench.plies.over[bench.game.max_plies]).sum())
+    most = f"max_plies = {bench.game.max_plies}"
+    assert not going, f"expected the end after {most} plies at most, got {going} of {LANES} random games that go on"
 
 
 @rule
 def positions_have_no_more_legal_actions_than_promised(bench: Bench) -> None:
-    assert bench.plies.legal.sum(-1).max() <= bench.game.max_legal
+    most = int(bench.plies.legal.sum(-1).max())
+    assert most <= bench.game.max_legal, f"expected at most max_legal = {bench.game.max_legal}, got {most}"
 
 
 @rule
 def rewards_are_zero_until_the_end_and_sum_to_zero(bench: Bench) -> None:
     rewards, over = bench.plies.rewards, bench.plies.over
-    assert not rewards[~over].any()
-    np.testing.assert_allclose(rewards.sum(-1), 0, atol=1e-6)
-    assert np.abs(rewards).max() <= 1
+    assert not rewards[~over].any(), "rewards: expected zeros until the end, got others"
+    odd = rewards[np.abs(rewards.sum(-1)) > 1e-6]
+    assert not len(odd), f"rewards: expected a sum of 0, got {odd[0].tolist()}"
+    assert np.abs(rewards).max() <= 1, f"rewards: expected -1 to 1, got {np.abs(rewards).max()}"
 
 
 @rule
 def random_games_are_not_all_won_by_one_player(bench: Bench) -> None:
-    assert len(set(bench.plies.rewards[-1].argmax(-1).tolist())) > 1
+    ended = bench.plies.rewards[-1][bench.plies.over[-1]]
+    assert not len(ended) or len(set(ended.argmax(-1).tolist())) > 1
 
 
 @rule
@@ -350,7 +369,7 @@ def fixed(states, stepped, codes):
 
 
 @rule
-def finished_games_stand_still_whatever_the_action(bench: Bench) -> None:
+def finished_games_do_not_change_whatever_the_action(bench: Bench) -> None:
     after = bench.after_sample
     over = np.asarray(jax.vmap(bench.game.over)(bench.sample))
     assert over.any()
@@ -381,7 +400,7 @@ def illegal_actions_lose_at_once(bench: Bench) -> None:
 
 
 @rule
-def forfeited_games_stand_still_whatever_the_action(bench: Bench) -> None:
+def forfeited_games_do_not_change_whatever_the_action(bench: Bench) -> None:
     after = bench.after_sample
     facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
     # Alternates between an illegal code in range, if there is one, and a code out of range.
@@ -407,7 +426,7 @@ def observation_needs_only_what_is_remembered(bench: Bench) -> None:
 
 
 @rule
-def hand_made_value_is_bounded_and_exact_at_the_end(bench: Bench) -> None:
+def heuristic_value_is_bounded_and_exact_at_the_end(bench: Bench) -> None:
     facts = jax.device_get(bench.facts_of_many(bench.sample, bench.actions))
     assert np.abs(facts.evaluate).max() <= 1
     if bench.game.hints.evaluate is not None:
@@ -483,7 +502,7 @@ def records_keep_a_forfeit(bench: Bench) -> None:
 
 
 @rule
-def action_names_come_back(bench: Bench) -> None:
+def action_names_can_be_read_back(bench: Bench) -> None:
     game = bench.game
     names = [game.action_name(a) for a in range(game.num_actions)]
     assert [game.parse_action(name) for name in names] == list(range(game.num_actions))
@@ -541,9 +560,17 @@ def broken(name: str, holds: Rule, bench: Bench) -> str | None:
         holds(bench)
     except Exception as error:  # any exception is a violation, and its message is the answer
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        return f"{name}: {said or place.line} ({type(error).__name__})"
+        frames = traceback.extract_tb(error.__traceback__)
+        kind = "" if isinstance(error, AssertionError) and said else f" ({type(error).__name__})"
+        return f"{name}: {said or frames[-1].line}{kind}{_place(bench.game, frames)}"
     return None
+
+
+def _place(game: Game, frames: traceback.StackSummary) -> str:
+    """The innermost line of the game's own file on the way to an error, as words."""
+    file = game.name.partition(".py")[0] + ".py"
+    inside = [frame for frame in frames if Path(frame.filename).resolve() == Path(file).resolve()]
+    return f", in line {inside[-1].lineno} of {file}" if inside else ""
 
 
 def demand_form(game: Game) -> None:
@@ -558,10 +585,13 @@ def demand_form(game: Game) -> None:
 def report(game: Game) -> bool:
     """Prints whether each rule holds; returns True if all do."""
     bench, wrongs = Bench(game), 0
-    for name, holds in RULES.items():
+    for number, (name, holds) in enumerate((FORM | RULES).items(), 1):
         wrong = broken(name, holds, bench)
         wrongs += wrong is not None
         print(f"BROKEN  {wrong}" if wrong else f"holds   {name}", flush=True)
+        if number == len(FORM) and wrongs:
+            print(f"{game.name}: {len(RULES) - number} more rules are checked once these hold")
+            return False
     print(f"{game.name}: {len(RULES) - wrongs} of {len(RULES)} rules hold")
     return not wrongs
 

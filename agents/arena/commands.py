@@ -28,10 +28,10 @@ from agents.runtime import cli
 @dataclasses.dataclass(frozen=True)
 class Match(config.Options):
     """A match between two players. Players: random, greedy (one move ahead), uct:N, minimax:D (two-player games), exact
-    (perfect play in small games), the folder of a run or model, or person (asked in the terminal). In Go, "gtp:COMMAND"
-    is another program. FOLDER@N searches with N simulations, FOLDER@0 is the network alone. FOLDER@2s and uct:2s search
-    for two seconds a move. prove:N,PLAYER plays moves proven by a search of N positions, otherwise as PLAYER. In a game
-    for more than two players A has one seat and B all others."""
+    (perfect play in small games), the folder of a run or model, or person (asked in the terminal). In Go, Othello and
+    Hex "gtp:COMMAND" is another program. FOLDER@N searches with N simulations, FOLDER@0 is the network alone.
+    FOLDER@2s and uct:2s search for two seconds a move. prove:N,PLAYER plays moves proven by a search of N positions,
+    otherwise as PLAYER. In a game for more than two players A has one seat and B all others."""
 
     a: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="A")]
     """First player."""
@@ -66,9 +66,9 @@ class Gate(config.Options):
     """Whether a new network replaces the best one: it needs the share --threshold of the points in a match. The exit
     code is 0 if it replaces the best one, else 1."""
 
-    new: tyro.conf.Positional[str]
+    new: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NEW")]
     """The challenger; players as in `match`."""
-    best: tyro.conf.Positional[str]
+    best: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BEST")]
     """The current best player."""
     games: Annotated[int | None, Range(least=1, most=10**6)] = None
     """As in `match`; so are the options without help text."""
@@ -134,11 +134,14 @@ def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: in
 def play_on_either(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **options: Any) -> match.Games:
     """A match between any two players: in lockstep on the device, or on the host if either of them needs it."""
     console, words = cli.console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
+    if not console.is_terminal:  # there is no progress bar
+        console.print(words, soft_wrap=True)
     bar = cli.progress(console, MofNCompleteColumn())
     if isinstance(a, Player) and isinstance(b, Player):
         return play_in_lockstep(game, a, b, bar, words, **options)
     if PERSON in (a.name, b.name):
-        console.print(words)
+        if console.is_terminal:
+            console.print(words)
         results = {0.0: f"{b.name} wins", 0.5: "a draw", 1.0: f"{a.name} wins"}
 
         def show(done: int, lane: host_match.Lane) -> None:
@@ -168,7 +171,8 @@ def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words
             return match.play_games(game, a, b, tell=tell, **options)
         except KeyboardInterrupt:
             bar.stop()
-            said = f"stopped after {len(points)} of {options['games']} games, the shorter ones first: {tally(points)}"
+            said = f"stopped after {len(points)} of {options['games']} games"
+            said += f", of which short ones end first: {tally(points)}" if len(points) else ""
             bar.console.print(said, soft_wrap=True)
             raise
 

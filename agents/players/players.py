@@ -86,7 +86,7 @@ def config_of(spec: str | PlayerSpec) -> Config:
     """
     spec = parse_player(spec)
     if spec.kind != NETWORK or not weights_lib.locate(Path(spec.path)).exists():
-        raise ValueError(f"unknown player '{spec}'; known: {NAMES}")
+        raise ValueError(f"unknown player '{spec}': expected a folder that exists, or one of {NAMES}")
     return weights_lib.about(weights_lib.find_network(Path(spec.path)))["config"]
 
 

@@ -31,6 +31,8 @@ def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
     trouble = ""
     with contextlib.ExitStack() as claim:
         if processes.is_main_process():
+            if folder.exists() and not folder.is_dir():
+                raise ValueError(f"--out: expected a folder, got the file {folder}")
             folder.mkdir(parents=True, exist_ok=True)
             lock = os.open(folder, os.O_RDONLY)
             claim.callback(os.close, lock)
@@ -96,7 +98,7 @@ def set_aside(folder: Path) -> None:
             asides = (folder / f"{name}.old{number or ''}" for number in itertools.count())
             aside = next(path for path in asides if not path.exists())
             (folder / name).rename(aside)
-            print(f"{folder / name} was there before this run, now it is {aside}", file=sys.stderr)
+            print(f"warning: {folder / name} was there before this run; it was renamed to {aside}", file=sys.stderr)
 
 
 def discard(folder: Path) -> None:

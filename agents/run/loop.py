@@ -36,7 +36,7 @@ class Stop:
     """Asks the loop to end after the current iteration or match; a second signal ends the program at once."""
 
     def __init__(self, report: Report):
-        self.asked = False
+        self.asked, self.ends = False, "compiling"  # what has to end before the run does
         self.report = report
         self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
 
@@ -44,12 +44,15 @@ class Stop:
         del frame
         self.asked = True
         signal.signal(number, signal.SIG_DFL)
-        self.report.say("stopping after this iteration; once more to stop at once, losing what was not saved")
+        self.report.say(f"stopping after {self.ends}; once more to stop at once, losing what was not saved")
 
     def restore(self):
         """Hands the signals back to the program that called the training, such as a notebook."""
         for number, handler in self.before.items():
             signal.signal(number, handler)
+
+
+SLOW_START = 0.25  # share of a run's time from which on its compilation is mentioned
 
 
 def progress_of(config: RunOptions, iteration: int, minutes: float) -> float:
@@ -79,11 +82,12 @@ def train_in(
     kind = f"{devices.size} x {devices.devices.flat[0].device_kind}"
     report.say(f"{game.name} on {kind}: {config.num_envs} games in lockstep, run in {folder}")
     if resume and any(getattr(config, name) != getattr(about["config"], name) for name in ("iterations", "minutes")):
-        report.say(f"another budget: {progress:.0%} of it is used, and the learning rate goes on from there")
+        report.say(f"new budget: {progress:.0%} of it is used; the schedule of the learning rate continues from there")
     built = False
     try:
         programs = build(game, net, config, devices, report, lambda: stop.asked)
-        built = True  # and the memory suffices
+        built, stop.ends = True, "this iteration"  # and the memory suffices
+        compiled = time.monotonic() - began
         run = load_run(resume, config, devices) if resume else programs.start()
         if processes.is_main_process():
             checkpoint.forget_later(folder, iteration)
@@ -106,8 +110,19 @@ def train_in(
     report.say(f"play against it: {advice.program_command('play')} --env={game.name} --opponent={folder}")
     report.say(f"evaluate it:     {advice.program_command('evaluate')} match {folder} random{own}")
     report.say(f"look at it:      python -m agents.run.report {folder}{own}")
-    minutes = round(done["minutes"] + 30)
-    report.say(f"train longer:    {advice.program_command('train')} --resume={folder} --minutes={minutes}{own}")
+    report.say(advice_to_go_on(folder, config, run, done["minutes"]) + own)
+    if not resume and config.minutes and compiled > 60 * SLOW_START * config.minutes:
+        report.say(f"note: compiling took {compiled / 60:.1f} of the {config.minutes:g} minutes: train longer")
+
+
+def advice_to_go_on(folder: Path, config: Config, run: Run, minutes: float) -> str:
+    """How to continue a run that was stopped, or to extend one whose budget is used."""
+    command = f"{advice.program_command('train')} --resume={folder}"
+    if progress_of(config, int(run.iteration), minutes) < 1:
+        return f"continue:        {command}"
+    if config.minutes is None:
+        return f"train longer:    {command} --iterations={2 * int(run.iteration)}"
+    return f"train longer:    {command} --minutes={round(minutes + 30)}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +164,7 @@ def build(
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
     row = replay.row_bytes(shapes.replay.rows)
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
-    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes a replay row")
+    report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes per replay row")
     rate = make_rating(game, config, asked) if config.rating_games else None
     return RunPrograms(jax.jit(start, out_shardings=places), play, learn, rate)
 
@@ -177,7 +192,7 @@ def demand_memory(
         copy = need._replace(play=need.run, learn=need.run)
         place = "of its host's memory for each device, to be saved, which has"
         memory.demand_fit(copy, machine // local, config, devices.size, length, place)
-    return f", needs {need.most / memory.GIB:.2g} GiB a device"
+    return f", needs {need.most / memory.GIB:.2g} GiB per device"
 
 
 def iterate(

@@ -76,7 +76,7 @@ PANELS = (
     Panel(
         "Results", "Shares of the games that ended.",
         (
-            ("first_win_rate", "first player won"), ("draw_rate", "drawn"), ("resign_rate", "given up"),
+            ("first_win_rate", "first player won"), ("draw_rate", "drawn"), ("resign_rate", "resigned"),
             ("length_cap_rate", "as long as can be"),
         ),
         share=True,
@@ -270,7 +270,7 @@ def samples(game: envs.Game, folder: Path) -> str:
     for line in chosen:
         won = [seats(game)[i] for i, reward in enumerate(line["rewards"]) if reward > 0]
         ending = (
-            "drawn" if not won else f"{' and '.join(won)} won" + (", the other gave up" if line["resigned"] else "")
+            "drawn" if not won else f"{' and '.join(won)} won" + (", the other resigned" if line["resigned"] else "")
         )
         shown = "".join(
             f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"

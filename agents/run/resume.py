@@ -75,8 +75,8 @@ def _refusal(its: Config, config: Config, small: Config, planes: tuple[int, int]
     same = operator.eq(*(jax.tree.map(np.shape, models.shapes_of(its.env, one)) for one in (its, small)))
     if same and grows and its.canonical == config.canonical:
         return ""
-    other = [f"--{name}={getattr(its, name)}" for name in SIZES if getattr(its, name) != getattr(config, name)]
-    return f"a network of {', '.join(other)}"
+    named = lambda one: ", ".join(f"--{x}={getattr(one, x)}" for x in SIZES if getattr(its, x) != getattr(config, x))
+    return f"a network of {named(its)}, which cannot become one of {named(config)}"
 
 
 def _observed(env: str) -> tuple[int, int, int]:
@@ -109,6 +109,7 @@ def load_run(path: Path, config: Config, devices: Mesh) -> Run:
             "its networks still play, and --init_from begins a new run with one"
         )
     game = envs.make(config.env)
+    models.note_planes(path, game, config)
     parts = algorithm_of(config)
     shapes = jax.eval_shape(lambda: parts.start_run(game, make_network(game, config), config))
     shardings = mesh.shardings(devices, parts.run_specs(shapes))

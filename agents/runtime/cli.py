@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import io
 import os
 import re
@@ -32,13 +33,21 @@ def fail(message: Any) -> NoReturn:
     raise SystemExit(2)
 
 
+@functools.cache
+def note(text: str) -> None:
+    """Prints a line on standard error, the same line once in a process."""
+    print(text, file=sys.stderr, flush=True)
+
+
 @contextlib.contextmanager
 def errors() -> Iterator[None]:
     """Reports user errors (ValueError, OSError) and too little memory in one line and turns Ctrl-C into exit code 130.
     Any other exception is a bug and keeps its traceback."""
     try:
         yield
-    except (ValueError, OSError) as error:
+    except OSError as error:
+        fail(f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error)
+    except ValueError as error:
         fail(error)
     except (MemoryError, jax.errors.JaxRuntimeError) as error:
         if not isinstance(error, MemoryError) and "RESOURCE_EXHAUSTED" not in str(error):
@@ -124,4 +133,27 @@ def parse_command(
     for heading in ("Value error", "Parsing error", "Unrecognized options "):
         text = text.removeprefix(heading)
     text = re.sub(r"^Error parsing \w+: ", "", text.strip())  # a class name means nothing to users
+    for theirs, plain in PLAIN_ERRORS.items():
+        text = re.sub(theirs, plain, text)
     fail(text or "wrong arguments")
+
+
+# tyro's words for what users get wrong most, and ours.
+PLAIN_ERRORS = {
+    r"^Error parsing (\S+): no type matching {None}\|FLOAT .*from \['?(.*?)'?\]\..*": r"\1: expected a number, got \2",
+    r"^Error parsing (\S+): no type matching {None}\|INT .*from \['?(.*?)'?\]\..*": (
+        r"\1: expected a whole number, got \2"
+    ),
+    r"^Error parsing (\S+): invalid literal for int.*: '(.*)'$": r"\1: expected a whole number, got \2",
+    r"^Error parsing (\S+): could not convert string to float: '(.*)'$": r"\1: expected a number, got \2",
+    r"^Invalid choice invalid choice '(.*)' for argument '(.*?)'\. Expected one of \((.*)\)\.": (
+        r"\2: expected one of \3, got '\1'"
+    ),
+    r"^Missing argument Missing value for argument '(.*?)'\..*": r"\1: expected a value, got nothing",
+    r"^Required options Missing from (.*?): (\S+) .*?\(required\) (\S+) .*": r"\1: expected \2 and \3, got neither",
+    r"^Required options Missing from (.*?): (\S+) .*": r"\1: expected \2, got nothing",
+    r"^Unrecognized options: (.*) Available subcommands: (.*)": r"expected one of the commands \2, got \1",
+    r"^Unrecognized options: (-.*?) Perhaps you meant: (\S+) .*": r"unknown option \1; perhaps \2 is meant",
+    r"^Unrecognized options: (-.*)": r"unknown option \1; --help lists all",
+    r"^Unrecognized options: (.*)": r"expected options such as --env=foq, got '\1'",
+}

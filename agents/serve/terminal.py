@@ -37,7 +37,7 @@ class TerminalGame:
         self.spec = parse_player(settings.opponent(options, game))
         self.name = self.spec.short_name
         if not 0 <= options.seat <= game.num_players:
-            raise ValueError(f"--seat: expected 1 to {game.num_players}, or 0 to look on, got {options.seat}")
+            raise ValueError(f"--seat: expected 1 to {game.num_players}, or 0 to watch, got {options.seat}")
         self.mover: Mover | None = None
         if self.spec.kind != PERSON:
             self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)

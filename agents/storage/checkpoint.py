@@ -37,7 +37,7 @@ import orbax.checkpoint as ocp
 import envs
 from agents import config as config_lib
 from agents.config import Config
-from agents.runtime import advice, processes
+from agents.runtime import advice, cli, processes
 
 # Orbax logs pages about every error that it also raises.
 logging.getLogger("absl").setLevel(logging.CRITICAL)
@@ -377,7 +377,9 @@ def find_checkpoint(path: Path, kind: str) -> Path:
     wanted = [path] if itself else numbered(path / kind)[::-1]
     if not wanted:
         what = f"holds no {kind}/ITERATION" if path.is_dir() else "does not exist"
-        raise CheckpointError(f"no checkpoint: {path} {what}; give the folder of a run, such as runs/NAME")
+        if (path / "metrics.jsonl").is_file():
+            what += ", since the run ended before its first save"
+        raise CheckpointError(f"no checkpoint: {path} {what}; expected the folder of a saved run, such as runs/NAME")
     damaged = []
     for candidate in wanted:
         wrong = damage(candidate)
@@ -420,6 +422,18 @@ def record(text: str, where: str) -> dict[str, Any]:
     Raises:
         CheckpointError: it is damaged, of another version, or for an own game that nobody has named.
     """
+    found = _read_record(text, where)
+    config = found["config"]
+    try:
+        env = envs.as_named(config.env)
+    except ValueError as error:
+        raise CheckpointError(f"{where}: {error}") from None
+    if env != config.env:
+        cli.note(f"note: {where} was trained for {config.env}, and is used for {env}")
+    return {**found, "config": dataclasses.replace(config, env=env)}
+
+
+def _read_record(text: str, where: str) -> dict[str, Any]:
     try:
         found = json.loads(text)
         if not isinstance(found, dict) or not isinstance(found.get("config"), dict):
@@ -428,9 +442,7 @@ def record(text: str, where: str) -> dict[str, Any]:
             value = found.setdefault(name, 0)
             if type(value) not in (int, kind) or not 0 <= value < 1e15:
                 raise ValueError(f"{name} cannot be {str(value)[:80]!r}")
-        config = config_lib.config_of_record(found["config"])
-        envs.demand_named(config.env)
-        return {**found, "config": config}
+        return {**found, "config": config_lib.config_of_record(found["config"])}
     except (TypeError, ValueError, LookupError, ArithmeticError, RecursionError) as error:
         raise CheckpointError(f"{where} is damaged or of another version: {error}") from error
 

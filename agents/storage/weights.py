@@ -23,6 +23,7 @@ import numpy as np
 import envs
 from agents.config import Config
 from agents.network.network import Network, make_network
+from agents.runtime import cli
 from agents.storage import checkpoint
 from agents.storage.checkpoint import CheckpointError
 from envs.game import Game
@@ -144,7 +145,18 @@ def load_network(path: str | Path, game: Game | None = None) -> TrainedNetwork:
     if game is not None and config.env != game.name:
         raise ValueError(f"expected a network for {game.name}, got one for {config.env} in {path}")
     game = game or envs.make(config.env)
+    note_planes(found, game, config)
     return TrainedNetwork(found, game, config, make_network(game, config), load_arrays(found, config))
+
+
+def note_planes(path: Path, game: Game, config: Config) -> None:
+    """Says so where the file of an own game has more planes than its network knows: they may not be the first ones."""
+    planes = jax.eval_shape(lambda: game.observe(game.init())).shape[-1]
+    if ".py" in game.name and 0 < config.input_planes < planes:
+        cli.note(
+            f"note: {path} sees the first {config.input_planes} of the {planes} planes of {game.name}; planes that "
+            "were added later must come last"
+        )
 
 
 def shapes_of(env: str, config: Config) -> Any:

@@ -259,7 +259,7 @@ def test_a_run_can_be_prolonged(run):
     home, _, _ = run
     code, output, errors = call("train.py", "--resume=runs/a", "--iterations=5", cwd=home)
     assert code == 0
-    assert "another budget: 60% of it is used" in output + errors
+    assert "new budget: 60% of it is used" in output + errors
     assert [line["iteration"] for line in metrics(home / "runs/a")] == [1, 2, 3, 4, 5]
 
 

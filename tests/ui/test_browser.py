@@ -76,7 +76,7 @@ def replayed(view: dict):
 def test_a_whole_game_of_foq_with_the_mouse(window, foq):
     view = fresh(window, foq)
     assert text(window, "#turn-title") == "Your move"
-    assert "choose a lit place" in text(window, "#turn-words")
+    assert "choose a highlighted place" in text(window, "#turn-words")
     assert lit(window) == {way["action"] for way in view["legal"]} != set()
     # From a5 the queen rips all squares up to d5, and that is shown before it is done.
     window.execute_script("preview(view.legal.find((way) => way.action === 'd5'))")
@@ -139,7 +139,7 @@ def test_a_whole_game_of_evopawness(window, evopawness):
     """Pieces wake up by a button, move by two clicks, and say what they are."""
     view = fresh(window, evopawness)
     assert (view["to_move"], view["players"][1]) == (1, "person")
-    assert "You are Black: choose a lit place." in text(window, "#turn-words")
+    assert "You are Black: choose a highlighted place." in text(window, "#turn-words")
     click_cell(window, "1,4")
     assert "Black soldier, asleep, 5 hp, 1 atk, step 1" in text(window, "#about-cell")
     assert one(window, "#choices button").text.split("\n") == ["Wake up", "3 mana"]

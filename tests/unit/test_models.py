@@ -160,7 +160,9 @@ def test_a_file_cannot_choose_code_to_run(folders, tmp_path, monkeypatch):
         lambda: choose_game(None, str(tmp_path)),
         lambda: make_player(str(tmp_path), envs.make("tictactoe")),
     ):
-        with pytest.raises(CheckpointError, match=r"own game evil.py, which runs only if you name it: add --env=evil"):
+        with pytest.raises(
+            CheckpointError, match=r"expected --env=evil.py, since it is for a game of your own, got no"
+        ):
             use()
     assert not (tmp_path / "mark").exists()
     assert choose_game("evil.py", str(tmp_path)).name == "evil.py"

@@ -3,6 +3,7 @@
 import dataclasses
 import io
 import json
+import pathlib
 
 import numpy as np
 import pytest
@@ -118,9 +119,10 @@ def test_a_match_that_is_stopped_says_what_it_brought(monkeypatch, capsys):
     match = ["match", "random", "random", "--env=tictactoe", "--games=10"]
     code, said = in_process("evaluate.py", match, monkeypatch, capsys)
     assert code == 130
-    assert "stopped after 4 of 10 games, the shorter ones first: 2 won, 1 drawn, 1 lost" in said
+    assert "stopped after 4 of 10 games, of which short ones end first: 2 won, 1 drawn, 1 lost" in said
 
 
+README = pathlib.Path(__file__).parents[2] / "README.md"
 BAD = {
     "unknown game": ("train.py", ["--env=chezz"], "known games"),
     "unknown game option": ("train.py", ["--env=foq:size=3"], "known options: rows"),
@@ -137,7 +139,7 @@ BAD = {
     "unknown player": ("evaluate.py", ["match", "alice", "random"], "unknown player 'alice'"),
     "odd number of games": ("evaluate.py", ["match", "random", "random", "--games=3"], "even number"),
     "no runs": ("evaluate.py", [], "train one first"),
-    "unknown command": ("evaluate.py", ["mach", "a", "b"], "match"),
+    "unknown command": ("evaluate.py", ["mach", "a", "b"], "expected one of the commands match, "),
     "rating of three": (
         "train.py",
         ["--env=foq_multi", "--rating_games=64"],
@@ -157,7 +159,21 @@ BAD = {
     "an empty word": ("train.py", ["--resume", ""], "expected a value after --resume, got nothing"),
     "every address": ("play.py", ["--host="], "expected a value after --host=, got nothing"),
     "markup in a folder": ("evaluate.py", ["match", "o[/b]", "random"], "unknown player 'o[/b]'"),
-    "a word without its value": ("train.py", ["--init_from", "--seed=1"], "--init_from"),
+    "a word without its value": (
+        "train.py",
+        ["--init_from", "--seed=1"],
+        "argument --init_from: expected one argument",
+    ),
+    "a word in place of a number": ("train.py", ["--minutes=abc"], "--minutes: expected a number, got abc"),
+    "a fraction": ("train.py", ["--iterations=1.5"], "--iterations: expected a whole number, got 1.5"),
+    "powers of ten": ("train.py", ["--num_envs=1e9"], "--num_envs: expected a whole number, got 1e9"),
+    "another interface": ("play.py", ["--ui=txt"], "--ui: expected one of 'web', 'text', 'gtp', got 'txt'"),
+    "no players": ("evaluate.py", ["match"], "evaluate.py match: expected A and B, got neither"),
+    "one player": ("evaluate.py", ["gate", "random"], "evaluate.py gate: expected BEST, got nothing"),
+    "a misspelt option": ("train.py", ["--iteration=4"], "unknown option --iteration=4; perhaps --iterations is meant"),
+    "no such option": ("train.py", ["--num_sims=3"], "unknown option --num_sims=3; --help lists all"),
+    "a game without its option": ("train.py", ["tictactoe"], "expected options such as --env=foq, got 'tictactoe'"),
+    "a document for a game": ("train.py", [f"--env={README}"], "expected a file that ends in .py, got"),
     "no room": ("evaluate.py", ["prove", "tictactoe", "--positions=5"], "--positions: expected 512"),
 }
 

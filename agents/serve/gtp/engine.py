@@ -93,7 +93,7 @@ class Engine:
             ValueError: the game is not Go, or the player does not search.
         """
         if not game.name.startswith("go:"):
-            raise ValueError(f"--ui=gtp speaks of Go, not of {game.name}; for example --env=go:size=9")
+            raise ValueError(f"--ui=gtp: expected Go, for example --env=go:size=9, got {game.name}")
         self.options = options
         self._turned: tuple[Step, Step] | None = None  # a position, and the same with the other player to move
         self.spec = _searcher(settings.opponent(options, game), options.num_simulations)
@@ -126,7 +126,7 @@ class Engine:
 
     def compile(self) -> None:
         """Compiles what moves of both players need."""
-        print(f"{self.game.name}: {self.tree_player.name} compiles its search", file=sys.stderr, flush=True)
+        print(f"{self.game.name}: compiling the search of {self.tree_player.name}", file=sys.stderr, flush=True)
         trial = copy.copy(self)
         trial.clear()
         for player in range(2):

@@ -269,7 +269,7 @@ function sayWhatToDo() {
     const outcome = shown.cells.length > 1 ? `. Then ${cellWords(cellOf(shown.cells.at(-1)))}` : touched ? "" : `: ${count}`;
     words.textContent = (touched ? "Tap again to play " : "") + shown.label + outcome;
   } else if (path.length) {
-    const next = nextCells().size ? "Choose a lit place" : "Choose what it does";
+    const next = nextCells().size ? "Choose a highlighted place" : "Choose what it does";
     words.textContent = `${cellWords(cellOf(path.at(-1)))}. ${next}${coarse.matches ? "" : ", or Escape"}.`;
   } else words.textContent = told && cellOf(told) ? cellWords(cellOf(told)) : "";
 }

@@ -19,7 +19,7 @@ function turnWords(thinking) {
   if (view.hint) return [yours(), `Hint: ${view.legal.find((way) => way.action === view.hint)?.label || view.hint}.`];
   const cells = view.legal.some((way) => way.cells.length);
   const several = view.legal.some((way) => way.cells.length > 1);
-  const what = several ? "a lit piece, then where it goes" : cells ? "a lit place" : "a button below the board";
+  const what = several ? "a highlighted piece, then where it goes" : cells ? "a highlighted place" : "a button below the board";
   return [yours(), `${alone() ? `You are ${seat(view.to_move)}: choose` : "Choose"} ${what}.`];
 }
 
