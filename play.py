@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         cli.keep_compiled()
         if options.export:
             return write_pages(options)
+        if options.env == "all" or " " in options.env:
+            cli.fail(f"--env: expected one game, several only with --export, got {options.env}")
         if options.trees > 1:
             mesh.claim_cores()
         try:

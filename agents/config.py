@@ -117,10 +117,6 @@ class SelfplayOptions(Options):
     al. 2017, methods). Two-player games only."""
     played_out: Annotated[float, Range(least=0, most=1)] = 0.2
     """Share of games without resignation. They measure how often resigning is wrong, and they teach endgames."""
-    restart_share: Annotated[float, Range(least=0, most=1)] = 0.0
-    """Share of new games that begin where the network misjudged the winner most. It is the worst position among games
-    of the same lane. After Trudeau and Bowling 2023, "Targeted search control in AlphaZero for effective policy
-    improvement"."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -307,7 +303,7 @@ class Config(MatchOptions, LearnerOptions, NetworkOptions, SearchOptions, Selfpl
     def __post_init__(self):
         super().__post_init__()
         demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
-        for name in ("gate", "proof_share", "restart_share"):
+        for name in ("gate", "proof_share"):
             here = self.recipe != "value_generations" or not getattr(self, name)
             demand(here, f"--{name} is no part of --recipe=value_generations")
         mild = self.early_urge == 0 or (self.search == "puct" and self.search_loop == "native")
@@ -320,11 +316,11 @@ RENAMED = {
     "first_play_urgency": "fpu_reduction", "final_learning_rate": "final_lr_fraction",
     "random_plies": "random_opening_plies", "lesson_share": "proof_share",
 }  # fmt: skip
-# Removed options of version 0.1, which brought nothing. A record must have the value given here.
+# Removed options, which brought nothing. A record must have the value given here.
 REMOVED: dict[str, Any] = {
     "first_simulations": None, "full_search_share": 1.0, "fast_simulations": 8, "tree": "auto", "tree_writes": "auto",
     "visit_offset": 50.0, "lesson_positions": 1 << 15, "resign_errors": 0.05, "value_weight": 1.0, "reply_weight": 0.0,
-    "surprise_weight": 0.0,
+    "surprise_weight": 0.0, "restart_share": 0.0,
 }  # fmt: skip
 
 
@@ -342,7 +338,7 @@ def config_of_record(record: dict[str, Any]) -> Config:
     record = {RENAMED.get(name, name): value for name, value in record.items()}
     for name, usual in REMOVED.items():
         if record.pop(name, usual) != usual:
-            raise ValueError(f"it was made with --{name}, an option of version 0.1 that no longer exists")
+            raise ValueError(f"it was made with --{name}, an option that no longer exists")
     for old in {"warmup_updates", "rating_updates"} & record.keys():
         record[old.replace("updates", "positions")] = record.pop(old) * record["batch_size"]
     if "average_decay" in record:

@@ -63,7 +63,7 @@ def make_analyst(
 
     With Gumbel search each step is a sequential halving that starts from all earlier results, so the search can stop
     after any step. With PUCT the step size makes no difference."""
-    config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average")
+    config = dataclasses.replace(config, proofs=game.num_players == 2, root_symmetry="average", early_urge=0.0)
     tree_policy = make_tree_policy(game, net, config)
     return from_tree_policy(
         game, tree_policy, config.num_simulations, max_nodes=max_nodes, copies=copies, devices=devices

@@ -67,7 +67,7 @@ def make_owners(game: Game, config: Config) -> Owners | None:
 
 
 def make_expected(game: Game, config: Config) -> Callable[[Any, Any, Array], Array]:
-    """(weights, state, actions int32[LONGEST]) -> float32[C] after the actions, -1 for none. Exact in a finished
+    """(weights, state, actions int32[MOST_FOLLOWED]) -> float32[C] after the actions, -1 for none. Exact in a finished
     game."""
     final_owners, heads = game.hints.owners, make_heads(game, config)
     assert final_owners is not None and game.to_mover_frame is None

@@ -43,7 +43,7 @@ from agents.runtime import advice, cli, processes
 logging.getLogger("absl").setLevel(logging.CRITICAL)
 
 CHECKSUMS_FILE = "sums.json"
-FORMAT = 2  # of the arrays of a run; a change of their names or meaning needs a new number
+FORMAT = 3  # of the arrays of a run; a change of their names or meaning needs a new number
 # Suffixes of folders that are not yet, or no longer, checkpoints of the run.
 WRITING, OLD = ".writing", ".old"
 MOST_ASKED = 1 << 26  # bytes; a file system that cannot reserve space writes them

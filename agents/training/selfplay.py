@@ -21,20 +21,6 @@ from envs.game import Array, Game
 
 SearchFunction = Callable[[Any, Array, Any, Array], SearchResult]
 
-# A smaller error means that the network misjudged who is ahead, not who wins.
-WORTH_ANOTHER_GAME = 0.5
-
-
-class Place(NamedTuple):
-    """A position that the value head may have misjudged, with the moves that led to it; arrays lead with [B]."""
-
-    states: Any
-    plies: Array  # int32[], moves made before it
-    moves: Array  # int16[max_plies], those moves
-    player: Array  # int32[], the player to move
-    raw_value: Array  # float32[], the network's value for that player
-    error: Array  # float32[], how far that value was off; 0 without such a position
-
 
 class Lanes(NamedTuple):
     """Games under way."""
@@ -44,8 +30,6 @@ class Lanes(NamedTuple):
     played_out: Array  # bool[B], without resignation
     moves: Array  # int16[B, max_plies], moves made from the start position on; meaningless beyond `plies`
     opening: Array  # int16[B], how many of them were made before play began
-    doubtful: Place | None  # where network and search differed most in this game; None without `restart_share`
-    misjudged: Place | None  # where the network erred most, among games that ended in this lane
 
 
 class Row(NamedTuple):
@@ -95,18 +79,16 @@ def new_games(game: Game, key: Array, count: int, config: SelfplayOptions) -> La
         return advance(lanes, action, moved, (t < wanted) & ~jax.vmap(game.over)(moved))
 
     states = jax.vmap(game.init)(keys.each(start_key, count))
-    start = jax.lax.fori_loop(0, config.random_opening_plies, ply, empty_lanes(game, states, config))
+    start = jax.lax.fori_loop(0, config.random_opening_plies, ply, empty_lanes(game, states))
     played_out = keys.draw_lanes(jax.random.uniform, out_key, (count,)) < config.played_out
     return start._replace(played_out=played_out, opening=start.plies.astype(jnp.int16))
 
 
-def empty_lanes(game: Game, states: Any, config: SelfplayOptions) -> Lanes:
+def empty_lanes(game: Game, states: Any) -> Lanes:
     """Games in which no move has been made yet."""
     count = len(jax.tree.leaves(states)[0])
     plies, moves = jnp.zeros(count, jnp.int32), jnp.zeros((count, game.max_plies), jnp.int16)
-    nowhere = Place(states, plies, moves, plies, jnp.zeros(count), jnp.zeros(count))
-    place = nowhere if config.restart_share else None
-    return Lanes(states, plies, jnp.zeros(count, bool), moves, jnp.zeros(count, jnp.int16), place, place)
+    return Lanes(states, plies, jnp.zeros(count, bool), moves, jnp.zeros(count, jnp.int16))
 
 
 def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
@@ -120,23 +102,13 @@ def advance(lanes: Lanes, action: Array, moved: Any, plays: Array) -> Lanes:
 
 
 def restart(game: Game, key: Array, lanes: Lanes, done: Array, config: SelfplayOptions) -> Lanes:
-    """Starts a new game in every lane that is `done`, bool[B], see `new_games`. With `restart_share` some begin where
-    the network erred. Each such restart halves the recorded error, so that worse positions can replace it."""
-    fresh = new_games(game, key, done.shape[0], config)
-    if lanes.misjudged is not None:
-        place = lanes.misjudged
-        again = keys.draw_lanes(jax.random.uniform, keys.fold_in(key, keys.APART), done.shape) < config.restart_share
-        again &= done & (place.error > WORTH_ANOTHER_GAME)
-        place = place._replace(error=jnp.where(again, place.error / 2, place.error))
-        opening = place.plies.astype(jnp.int16)
-        there = fresh._replace(states=place.states, plies=place.plies, moves=place.moves, opening=opening)
-        fresh = where_lanes(again, there, fresh)._replace(misjudged=place)
-    return where_lanes(done, fresh, lanes)
+    """Starts a new game in every lane that is `done`, bool[B], see `new_games`."""
+    return where_lanes(done, new_games(game, key, done.shape[0], config), lanes)
 
 
 def start_lanes(game: Game, key: Array, config: SelfplayOptions) -> Lanes:
     """Lanes in the middle of random games, so that the batch is not all openings first and all endings later."""
-    count, from_start = config.num_envs, dataclasses.replace(config, random_opening_plies=0, restart_share=0.0)
+    count, from_start = config.num_envs, dataclasses.replace(config, random_opening_plies=0)
     start_key, plies_key, play_key = jax.random.split(key, 3)
     wait = jax.random.randint(plies_key, (count,), 0, game.max_plies)
 
@@ -148,8 +120,7 @@ def start_lanes(game: Game, key: Array, config: SelfplayOptions) -> Lanes:
         return restart(game, restart_key, lanes, jax.vmap(game.over)(lanes.states), from_start)
 
     lanes = jax.lax.fori_loop(0, game.max_plies, ply, new_games(game, start_key, count, from_start))
-    places = empty_lanes(game, lanes.states, config)
-    return lanes._replace(opening=lanes.plies.astype(jnp.int16), doubtful=places.doubtful, misjudged=places.misjudged)
+    return lanes._replace(opening=lanes.plies.astype(jnp.int16))
 
 
 def make_selfplay(game: Game, search: SearchFunction, config: Config):
@@ -196,7 +167,6 @@ def make_selfplay(game: Game, search: SearchFunction, config: Config):
             plies=lanes.plies.astype(jnp.int16),
             owners=jax.vmap(game.hints.owners)(moved) if game.hints.owners and config.future_weight else None,
         )
-        lanes = watch(lanes, found, player, row)
         lanes = advance(lanes, found.action, moved, jnp.ones_like(done))
         ended = ended_games(lanes, row)
         return restart(game, restart_key, lanes, done, config), (row, ended)
@@ -207,20 +177,6 @@ def make_selfplay(game: Game, search: SearchFunction, config: Config):
         return lanes, rows, ended
 
     return play
-
-
-def watch(lanes: Lanes, found: SearchResult, player: Array, row: Row) -> Lanes:
-    """Tracks the position of each game where network and search differ most. At the end of the game its result gives
-    the network's error there. A larger error replaces the lane's misjudged position."""
-    if lanes.doubtful is None or lanes.misjudged is None:
-        return lanes
-    doubt = jnp.abs(found.value - found.raw_value)
-    here = Place(lanes.states, lanes.plies, lanes.moves, player, found.raw_value, doubt)
-    doubtful = where_lanes(doubt > lanes.doubtful.error, here, lanes.doubtful)
-    result = jnp.take_along_axis(row.rewards, doubtful.player[:, None], axis=-1)[:, 0]
-    erred = doubtful._replace(error=jnp.abs(doubtful.raw_value - result))
-    worse = row.done & (erred.error > lanes.misjudged.error)
-    return lanes._replace(doubtful=doubtful, misjudged=where_lanes(worse, erred, lanes.misjudged))
 
 
 def ended_games(lanes: Lanes, row: Row) -> Ended:

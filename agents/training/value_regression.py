@@ -79,7 +79,7 @@ def ring_length(game: Game, config: Config) -> int:
 
 
 def new_lanes(game: Game, key: Array, count: int, config: Config) -> Lanes:
-    plain = dataclasses.replace(config, random_opening_plies=0, restart_share=0.0)
+    plain = dataclasses.replace(config, random_opening_plies=0)
     return selfplay.new_games(game, key, count, plain)
 
 

@@ -35,7 +35,7 @@ def test_a_run_of_another_version_is_refused_in_one_line(tmp_path, monkeypatch):
     with monkeypatch.context() as older:
         older.setattr(checkpoint, "FORMAT", 1)
         save_run(tmp_path, run, SMALL)
-    with pytest.raises(checkpoint.CheckpointError, match=r"of another version: expected format 2, got 1;") as refused:
+    with pytest.raises(checkpoint.CheckpointError, match=r"of another version: expected format 3, got 1;") as refused:
         load_run(checkpoint.find_checkpoint(tmp_path, "resume"), SMALL, one)
     assert "\n" not in str(refused.value)
 

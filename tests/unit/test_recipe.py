@@ -64,26 +64,6 @@ def test_ended_games_carry_all_their_moves():
     assert not packed.there[packed.there.sum() :].any()
 
 
-def test_new_games_begin_where_the_network_erred():
-    """The search doubts the network at ply 4 of every game and the first player wins at ply 6: the network, which says
-    0, was off by 1 for the player to move there, so games begin there again."""
-    config = dataclasses.replace(SMALL, restart_share=1.0)
-    search = first_free(lambda plies: jnp.where(plies == 4, 0.9, 0.0))
-    lanes, rows, ended = play(config, 7, search)
-    assert np.asarray(rows.done[6]).all()
-    assert np.asarray(lanes.plies).tolist() == [4] * 16 and np.asarray(lanes.opening).tolist() == [4] * 16
-    assert np.asarray(lanes.moves[0, :4]).tolist() == [0, 1, 2, 3]
-    np.testing.assert_allclose(lanes.misjudged.error, 0.5)
-    # From ply 4 three moves end the game; what was misjudged is found again, so that its error is 1 once more.
-    lanes, rows, ended = play(config, 3, search, lanes)
-    assert np.asarray(rows.done[2]).all() and np.asarray(ended.opening[2]).tolist() == [4] * 16
-    assert np.asarray(ended.moves[2, 0]).tolist() == [0, 1, 2, 3, 4, 5, 6, -1, -1]
-    # With a search that is never in doubt nothing is found again: half the error is left, which is not worth a game.
-    lanes = lanes._replace(misjudged=lanes.misjudged._replace(error=jnp.full(16, 0.5)))
-    lanes, rows, _ = play(config, 3, first_free(lambda plies: 0.0 * plies), lanes)
-    assert np.asarray(lanes.plies).tolist() == [0] * 16
-
-
 def ring_of(rows):
     known = jnp.ones(rows.done.shape, bool)
     return replay.Replay(rows, known * 1.0, known * 1.0, known, jnp.int32(0))
