@@ -151,17 +151,19 @@ def make(spec: str) -> Game:
 
 def as_named(spec: str) -> str:
     """The spec in a saved file, if it is safe to `make`. Such a file must not choose which code runs: an own game runs
-    only if the person at the command line names it. If the file of the game has moved, it is the one that was named.
+    only if the person at the command line names it. If its file is no longer there, the one that was named is taken
+    for it.
 
     Raises:
-        ValueError: nobody has named an own game in this process, or several were named and not this one.
+        ValueError: nobody has named the own game in this process.
     """
     name, tail = _split(spec)
     if not name.endswith(".py"):
         return spec
     if name not in _own:
-        if len(_own) != 1:
-            raise ValueError(f"expected --env={spec}, since it is for a game of your own, got no --env")
+        if len(_own) != 1 or pathlib.Path(name).is_file():
+            got = ", ".join(f"--env={other}" for other in _own) or "no --env"
+            raise ValueError(f"expected --env={spec}, since it is for a game of your own, got {got}")
         (name,) = _own
     return f"{name}:{tail}" if tail else name
 

@@ -71,6 +71,9 @@ def test_a_game_that_has_moved_is_the_one_that_is_named(moved, tmp_path, capsys)
     for spelling in ("./games/dominoes.py", str(tmp_path / "games/dominoes.py"), "games/../games/dominoes.py"):
         assert envs.make(spelling) is game
     assert weights.load_network("run", game).config.env == "games/dominoes.py"
+    shutil.copy(DOMINEERING, "my_game.py")  # it is there again, so it is another game
+    with pytest.raises(CheckpointError, match=r"expected --env=my_game.py, .*, got --env=games/dominoes.py"):
+        weights.load_network("run", game)
 
 
 def test_planes_that_were_added_are_mentioned(moved, tmp_path, capsys):
