@@ -17,10 +17,10 @@ from agents.arena import elo, host_match, match, tables
 from agents.arena.host_match import Anyone
 from agents.arena.match import opening_plies_of
 from agents.config import LONGEST_TIME, Range
-from agents.players import gtp_client
 from agents.players.human import coloured, person
 from agents.players.players import Guest, choose_game, make_player
-from agents.players.spec import PERSON, PROGRAM, Player, PlayerSpec, parse_player
+from agents.players.program import program_of
+from agents.players.spec import PERSON, PROGRAMS, Player, PlayerSpec, parse_player
 from agents.players.stateful import make_mover
 from agents.runtime import cli
 
@@ -29,9 +29,10 @@ from agents.runtime import cli
 class Match(config.Options):
     """A match between two players. Players: random, greedy (one move ahead), uct:N, minimax:D (two-player games), exact
     (perfect play in small games), the folder of a run or model, or person (asked in the terminal). In Go, Othello and
-    Hex "gtp:COMMAND" is another program. FOLDER@N searches with N simulations, FOLDER@0 is the network alone.
-    FOLDER@2s and uct:2s search for two seconds a move. prove:N,PLAYER plays moves proven by a search of N positions,
-    otherwise as PLAYER. In a game for more than two players A has one seat and B all others."""
+    Hex "gtp:COMMAND" is another program, in chess "uci:depth 4,COMMAND". FOLDER@N searches with N simulations,
+    FOLDER@0 is the network alone. FOLDER@2s and uct:2s search for two seconds a move. prove:N,PLAYER plays moves proven
+    by a search of N positions, otherwise as PLAYER. In a game for more than two players A has one seat and B all
+    others."""
 
     a: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="A")]
     """First player."""
@@ -124,8 +125,8 @@ def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: in
     """The player of a spec, see `Match`."""
     if spec.kind == PERSON:
         return Guest(PERSON, person(game, cli.console(stderr=True)))
-    if spec.kind == PROGRAM:
-        return gtp_client.program_of(spec)
+    if spec.kind in PROGRAMS:
+        return program_of(spec)
     if spec.seconds is not None:
         return Guest(str(spec), make_mover(spec, game, num_simulations, spec.seconds, seed))
     return make_player(spec, game, num_simulations)

@@ -19,14 +19,15 @@ import numpy as np
 
 from agents.arena import match, openings
 from agents.arena.match import Games
-from agents.players.gtp_client import Process, Program, action_of, greeting, report_commands
+from agents.players.gtp_client import GtpProcess
 from agents.players.players import Guest
+from agents.players.program import Process, Program
 from agents.players.spec import Player
+from agents.players.uci_client import UciProcess
 from envs.game import Array, Game
 
 AT_ONCE = 8  # maximum number of games, and so of processes per program
 TIMEOUT = 60.0  # seconds for one answer of a program
-COLOURS = "bw"  # by player
 
 Anyone: TypeAlias = Player | Program | Guest
 
@@ -54,7 +55,7 @@ class Lane:
 
 
 class HostGame:
-    """The game on the host: the player to move, legal actions, and their GTP names."""
+    """The game on the host: the player to move, legal actions, and what programs are told."""
 
     def __init__(self, game: Game):
         self.game = game
@@ -63,20 +64,19 @@ class HostGame:
 
     def play(self, lane: Lane, action: int, by: Process | None) -> None:
         """Makes a legal move and tells it to the programs that do not know it."""
-        mover = int(self.facts(lane.state)[1])
+        _, mover, _, legal = jax.device_get(self.facts(lane.state))
         lane.state, lane.moves = self.move(lane.state, action), [*lane.moves, action]
         for process in lane.programs:
-            for command in report_commands(self.game, COLOURS[mover], lane.moves, made=process is by):
-                process.ask(command)
+            process.tell(self.game, int(mover), lane.moves, legal, made=process is by)
 
     def answer(self, lane: Lane, process: Process, mover: int) -> None:
         """Takes the move that a program was asked for."""
-        said = process.receive(f"genmove {COLOURS[mover]}")
+        said = process.take(mover)
         if said.lower() == "resign":
             lane.score = float(mover != lane.seat)
             return
         try:
-            action = action_of(self.game, said)
+            action = process.action_of(self.game, said)
             legal = bool(self.facts(lane.state)[3][action])
         except ValueError:
             legal, action = False, -1
@@ -166,10 +166,9 @@ def open_lane(
             if isinstance(player, Guest):
                 lane.players[seat] = player
             if isinstance(player, Program):
-                words = greeting(table.game)
-                process = lane.players[seat] = Process(player, limit)
-                for command in words:
-                    process.ask(command)
+                speaks = UciProcess if player.limit else GtpProcess
+                process = lane.players[seat] = speaks(player, limit)
+                process.begin(table.game)
         for move in moves:
             table.play(lane, move, None)
         score_if_over(table, lane)
@@ -192,7 +191,7 @@ def advance_lanes(table: HostGame, lanes: list[Lane], ours: dict[int, Callable[.
     at = [(lane, mover, lane.players[mover]) for lane, mover in turns]
     asked = [(lane, mover, player) for lane, mover, player in at if isinstance(player, Process)]
     for _, mover, process in asked:
-        process.send(f"genmove {COLOURS[mover]}")
+        process.request(mover)
     for lane, _, player in at:
         if isinstance(player, Guest):
             table.play(lane, player.move(lane.start, lane.moves, lane.state), None)

@@ -19,7 +19,7 @@ from agents.players.spec import (
     NAMES,
     NETWORK,
     PERSON,
-    PROGRAM,
+    PROGRAMS,
     REGISTRY,
     UCT,
     Act,
@@ -70,7 +70,7 @@ def make_player(spec: str | PlayerSpec, game: Game, num_simulations: int = 32, p
     spec = parse_player(spec)
     if spec.proof_positions is not None:
         return proving_player(make_player(spec.base, game, num_simulations, proofs), game, spec.proof_positions)
-    if spec.kind in (PERSON, PROGRAM) or spec.seconds is not None:
+    if spec.kind in (PERSON, *PROGRAMS) or spec.seconds is not None:
         raise ValueError(f"player '{spec}': people, other programs and searches by time play matches only")
     if spec.kind != NETWORK:
         return REGISTRY[spec.kind].make(game, spec.number)

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from envs.game import Array, Game
 
-NETWORK, UCT, PERSON, PROGRAM = "network", "uct", "person", "gtp"
+NETWORK, UCT, PERSON = "network", "uct", "person"
+GTP, UCI = PROGRAMS = "gtp", "uci"  # other programs, by their protocol
 PROOF = "prove:"
 
 MOST = 10_000_000  # simulations, play-outs, plies or positions; more would be a slip of the keyboard
@@ -63,7 +64,7 @@ def register_player(
     Raises:
         ValueError: the name is taken, or not an identifier.
     """
-    if not name.isidentifier() or name in (*REGISTRY, NETWORK, PERSON, PROGRAM, PROOF.rstrip(":")):
+    if not name.isidentifier() or name in (*REGISTRY, NETWORK, PERSON, *PROGRAMS, PROOF.rstrip(":")):
         raise ValueError(f"expected a new name for a player, got '{name}'")
     REGISTRY[name] = PlayerKind(make, example)
     return make
@@ -73,7 +74,7 @@ def register_player(
 class PlayerSpec:
     """A player by name; `str` gives the text."""
 
-    kind: str  # a name of the registry, NETWORK, PERSON or PROGRAM
+    kind: str  # a name of the registry, NETWORK, PERSON, GTP or UCI
     path: str = ""  # folder of a network, or the command line of a program
     number: int | None = None  # simulations of a network, or the number after a registered name; None: as usual
     seconds: float | None = None  # search by time, in place of `number`
@@ -99,8 +100,8 @@ class PlayerSpec:
         budget = budget if self.seconds is None else f"{self.seconds:g}s"
         if self.kind == NETWORK:
             text = f"{self.path}@{budget}" if budget else self.path
-        elif self.kind == PROGRAM:
-            text = f"{PROGRAM}:{self.path}"
+        elif self.kind in PROGRAMS:
+            text = f"{self.kind}:{self.path}"
         else:
             text = f"{self.kind}:{budget}" if budget else self.kind
         return text if self.proof_positions is None else f"{PROOF}{self.proof_positions},{text}"
@@ -117,8 +118,8 @@ def parse_player(text: str | PlayerSpec) -> PlayerSpec:
     if text.startswith(PROOF):
         return _with_proofs(text)
     name, colon, rest = text.partition(":")
-    if name == PROGRAM and colon:
-        return PlayerSpec(PROGRAM, path=rest)
+    if name in PROGRAMS and colon:
+        return PlayerSpec(name, path=rest)
     if name == PERSON and not colon:
         return PlayerSpec(PERSON)
     if name in REGISTRY:
@@ -137,7 +138,7 @@ def _with_proofs(text: str) -> PlayerSpec:
     if not comma:
         raise ValueError(f"player '{text}': expected positions and a player, as in prove:100000,uct:100")
     spec = parse_player(rest)
-    if spec.proof_positions is not None or spec.kind in (PERSON, PROGRAM):
+    if spec.proof_positions is not None or spec.kind in (PERSON, *PROGRAMS):
         raise ValueError(f"player '{text}': expected a player of ripzero after the positions, got '{rest}'")
     return dataclasses.replace(spec, proof_positions=_whole(text, positions, 1, "prove:100000,uct:100"))
 

@@ -11,6 +11,7 @@ import jax
 import envs
 from agents.arena.host_match import HostGame, Lane
 from agents.players import gtp_client
+from agents.players.program import program_of
 from agents.players.spec import parse_player
 
 ROOT = Path(__file__).parents[2]
@@ -27,12 +28,11 @@ def test_whole_games_with_passes_are_the_same(golden):
     table, passes = HostGame(envs.make("othello")), 0
     names = [[table.game.action_name(a) for a in game["moves"]] for game in golden("othello.jsonl.gz")]
     for moves in [moves for moves in names if "pass" in moves][:3]:
-        process = gtp_client.Process(gtp_client.program_of(parse_player(GRHINO)), 20.0)
+        process = gtp_client.GtpProcess(program_of(parse_player(GRHINO)), 20.0)
         state = table.game.init()
         lane = Lane(0, 0, 0, [process, None], state, state, [])
         try:
-            for command in gtp_client.greeting(table.game):
-                process.ask(command)
+            process.begin(table.game)
             for name in moves:
                 table.play(lane, table.game.parse_action(name), None)
                 passes += name == "pass"

@@ -13,6 +13,7 @@ from agents.arena import host_match, openings
 from agents.arena import match as arena
 from agents.players import gtp_client
 from agents.players.players import Guest, make_player
+from agents.players.program import MOST_ANSWER_LINES, Program, program_of
 from agents.players.spec import parse_player
 
 GAME = envs.make("go:size=5,komi=24.5")
@@ -36,7 +37,7 @@ def program(tmp_path):
     def make(answer):
         (tmp_path / "program.py").write_text(PROGRAM.replace("ANSWER", answer))
         (tmp_path / "started").mkdir()
-        return gtp_client.program_of(parse_player(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started"))
+        return program_of(parse_player(f"gtp:{sys.executable} {tmp_path}/program.py {tmp_path}/started"))
 
     yield make
     for path in (tmp_path / "started").iterdir():  # nobody is left behind
@@ -129,9 +130,7 @@ def test_a_swap_of_hex_is_told_as_the_position_after_it(tmp_path, swapper):
     table = host_match.HostGame(envs.make("hex:size=3"))
     heard = [tmp_path / name for name in ("red", "blue")]
     programs = [
-        gtp_client.Process(
-            gtp_client.Program("p", (sys.executable, f"{tmp_path}/program.py", str(file), "swap-pieces")), 20.0
-        )
+        gtp_client.GtpProcess(Program("p", (sys.executable, f"{tmp_path}/program.py", str(file), "swap-pieces")), 20.0)
         for file in heard
     ]
     start = table.game.init()
@@ -139,7 +138,7 @@ def test_a_swap_of_hex_is_told_as_the_position_after_it(tmp_path, swapper):
     try:
         table.play(lane, table.game.parse_action("b1"), None)
         if swapper:
-            programs[1].send("genmove w")
+            programs[1].request(1)
             table.answer(lane, programs[1], 1)
         else:
             table.play(lane, table.game.parse_action("swap"), None)
@@ -164,9 +163,9 @@ def test_a_match_stops_when_it_is_decided(program):
 
 def test_unknown_programs_and_other_games_are_refused(program):
     with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
-        gtp_client.program_of(parse_player("gtp:no-such-engine --fast"))
+        program_of(parse_player("gtp:no-such-engine --fast"))
     with pytest.raises(ValueError, match="there is no program ''"):
-        gtp_client.program_of(parse_player("gtp:"))
+        program_of(parse_player("gtp:"))
     passing, game = program(says("pass")), envs.make("gomoku:size=5")
     with pytest.raises(ValueError, match="expected go, hex or othello for a GTP program, got gomoku:size=5"):
         host_match.play_host_games(game, passing, passing, games=2, opening_plies=0, seed=0)
@@ -215,9 +214,9 @@ def test_a_program_that_floods_loses_the_match_at_its_deadline(program, answer, 
 def test_what_a_flood_leaves_in_memory_is_bounded(program):
     """The program prints before it is asked; nothing is read, so it has to wait."""
     played = program("pass")
-    flood = gtp_client.Program("flood", (sys.executable, "-c", "while True: print('x' * 10000)"))
-    process = gtp_client.Process(flood, 1.0)
+    flood = Program("flood", (sys.executable, "-c", "while True: print('x' * 10000)"))
+    process = gtp_client.GtpProcess(flood, 1.0)
     time.sleep(1.0)
-    assert process._lines.qsize() <= gtp_client.MOST_ANSWER_LINES
+    assert process._lines.qsize() <= MOST_ANSWER_LINES
     process.close()
     assert played.name.startswith("gtp:")
