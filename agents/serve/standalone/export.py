@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
+import importlib.util
 import json
 import re
 from html import escape
@@ -15,6 +16,7 @@ from urllib.parse import quote
 import envs
 from agents.players.human import demand_playable
 from agents.players.spec import NETWORK, UCT, PlayerSpec, parse_player
+from agents.runtime import advice, cli
 from agents.serve.levels import levels
 from agents.serve.options import UNTRAINED, PlayOptions, opponent
 from agents.serve.standalone import kernel
@@ -85,9 +87,20 @@ def export(options: PlayOptions) -> list[Path]:
 
 def offers(options: PlayOptions) -> list[Offer]:
     """The games in `options.env`, which are separated by spaces; `all` means those of the shipped networks."""
-    names = models.shipped_games() if options.env == ALL else options.env.split()
+    names = _with_shipped_networks() if options.env == ALL else options.env.split()
     games = (demand_playable(envs.make(name)) for name in names)
     return [Offer(game, _convertible(opponent(options, game))) for game in dict.fromkeys(games)]
+
+
+def _with_shipped_networks() -> list[str]:
+    """The games with a shipped network. Those of pgx are left out, with a note, where it is not installed."""
+    names = models.shipped_games()
+    if importlib.util.find_spec("pgx") is not None:
+        return names
+    for name in names:
+        if name.startswith("pgx:"):
+            cli.note(f"note: {name} is left out, since pgx is not installed: {advice.extra('pgx')}")
+    return [name for name in names if not name.startswith("pgx:")]
 
 
 def _convertible(player: str) -> str:
