@@ -153,7 +153,7 @@ def test_a_match_stops_once_it_is_decided(run):
 def test_a_ladder_rates_all_networks(run):
     home, _, _ = run
     golden = ROOT / "tests/golden/tictactoe_solved.jsonl.gz"
-    baselines = ("random", "minimax:3", "models/tictactoe@0")  # a network, which is none of the run
+    baselines = ("random", "minimax:3", f"{ROOT}/models/tictactoe@0")  # a network, which is none of the run
     options = ("--games=20", "--num_simulations=2", "--plot=ladder.svg", f"--solved={golden}")
     options = ("--baselines", *baselines, *options)
     code, output, errors = call("evaluate.py", "ladder", "runs/a", *options, "--json", cwd=home)

@@ -160,9 +160,7 @@ def test_a_file_cannot_choose_code_to_run(folders, tmp_path, monkeypatch):
         lambda: choose_game(None, str(tmp_path)),
         lambda: make_player(str(tmp_path), envs.make("tictactoe")),
     ):
-        with pytest.raises(
-            CheckpointError, match=r"expected --env=evil.py, since it is for a game of your own, got "
-        ):
+        with pytest.raises(CheckpointError, match=r"expected --env=evil.py, since it is for a game of your own, got "):
             use()
     assert not (tmp_path / "mark").exists()
     assert choose_game("evil.py", str(tmp_path)).name == "evil.py"
