@@ -149,7 +149,7 @@ def test_a_whole_game_of_evopawness(window, evopawness):
     wait(window, lambda: game(window)["ply"] == 2, "the move and its answer")
     view = known_result(window)
     assert view["history"][0]["action"] == "a*1,2"
-    assert "choose a lit piece, then where it goes" in text(window, "#turn-words")
+    assert "choose a highlighted piece, then where it goes" in text(window, "#turn-words")
     kinds = set()
     while not view["over"]:
         actions = [way["action"] for way in view["legal"]]
