@@ -207,8 +207,8 @@ class LaneGroup:
     def _owners_cold(self, jobs: list[Job]) -> bool:
         return self.engine.owners is not None and not self.knows_owners and any(job.owners for job in jobs)
 
-    def advance(self, key: Array) -> None:
-        """Removes and admits jobs, then runs one step of all."""
+    def advance(self, key: Array, compiled_now: Callable[[], None] = lambda: None) -> None:
+        """Removes and admits jobs, then runs one step of all. `compiled_now` is called before any job is told."""
         engine, started = self.engine, time.monotonic()
         compiled = not self.cold(self.waiting)
         staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
@@ -235,6 +235,7 @@ class LaneGroup:
             engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies)
         )
         jax.block_until_ready(self.tree)
+        compiled_now()
         for job in self.lanes:
             job.budget.spend(engine.step, time.monotonic() - started, compiled)
         self.widths.add(width)
@@ -471,9 +472,12 @@ class Worker:
             self.group.engine = renewed(self.group.engine)
         known = {*self.group.lanes, *self.group.waiting}
         self.group.waiting += [job for job in jobs if job not in known]
-        self.group.advance(self._next_key())
-        self.compiling = False
+        self.group.advance(self._next_key(), self._compiled)
+        self._compiled()
         return [*self.group.lanes, *self.group.waiting]
+
+    def _compiled(self) -> None:
+        self.compiling = False
 
     def _answer(self, jobs: list[Job]) -> list[Job]:
         """Answers the first job, without a search."""
