@@ -55,7 +55,7 @@ class Lane:
 
 
 class HostGame:
-    """The game on the host: the player to move, legal actions, and what programs are told."""
+    """The game on the host: who moves, which actions are legal, and reports of moves to the programs."""
 
     def __init__(self, game: Game):
         self.game = game

@@ -189,7 +189,7 @@ def analyse_position(
         ValueError: neither `seconds` nor `simulations` is given, or they are not positive.
     """
     begin_key, search_key = jax.random.split(jax.random.key(seed))
-    step = even_step(simulations, step)
+    step = even_step(simulations, step) if simulations is None or simulations > 0 else step  # `analyse` refuses it
     analyst = make_analyst(trained.game, trained.net, for_play(trained.config, trained.game, step))
     tree = analyst.begin(trained.weights, begin_key, state)
     tree = analyse(analyst, trained.weights, search_key, tree, seconds=seconds, simulations=simulations)

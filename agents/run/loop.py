@@ -49,7 +49,8 @@ class Stop:
     def restore(self):
         """Hands the signals back to the program that called the training, such as a notebook."""
         for number, handler in self.before.items():
-            signal.signal(number, handler)
+            if handler is not None:  # it was installed by Python
+                signal.signal(number, handler)
 
 
 SLOW_START = 0.25  # share of a run's time from which on its compilation is mentioned

@@ -148,7 +148,8 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         forbidden = sorted(set(changed) - CHANGEABLE)
         if forbidden:
             allowed = ", ".join(f"--{n}" for n in sorted(CHANGEABLE))
-            refused = ", ".join(f"--{n} (was {getattr(base, n) or 'not given'})" for n in forbidden)
+            before = lambda name: "not given" if getattr(base, name) == "" else getattr(base, name)
+            refused = ", ".join(f"--{n} (was {before(n)})" for n in forbidden)
             raise ValueError(f"{refused} cannot change with --resume; these can: {allowed}")
     budget_given = any(a.split("=")[0] in ("--iterations", "--minutes") for a in arguments)
     config = _with_budget(config, base, arguments, budget_given)

@@ -35,7 +35,14 @@ def test_rules_of_a_game_of_pgx_are_equal():
     """Planes of Gardner's chess hold fractions of the longest game, which may differ in the last digit."""
     pytest.importorskip("pgx")
     game = envs.make("pgx:gardner_chess")
-    assert {name for name, _ in compare(game, convert(rules(game)))} <= {"observe", "turned"}
+    text = convert(rules(game))
+    assert {name for name, _ in compare(game, text)} <= {"observe", "turned"}
+    states, *_ = positions(game, 16)
+    planes = np.asarray(jax.jit(jax.vmap(game.observe))(states)).reshape(16, -1)
+    lanes = [jax.tree.map(lambda x, i=i: np.asarray(x)[i], states) for i in range(16)]
+    found = np.array(run(text, [["observe", *leaves(lane)] for lane in lanes])).reshape(16, -1)
+    np.testing.assert_allclose(found, planes, rtol=1e-6)
+    assert planes.max() > 0
 
 
 @needs_node

@@ -1,7 +1,8 @@
-"""Chess programs that speak UCI: what they are told, and what they may not do."""
+"""Chess programs that speak UCI, as players of matches: the commands that they receive, and illegal moves."""
 
 import sys
 
+import numpy as np
 import pytest
 
 import envs
@@ -9,7 +10,7 @@ from agents.arena import host_match
 from agents.players.players import make_player
 from agents.players.program import program_of
 from agents.players.spec import parse_player
-from agents.players.uci_client import UciProcess
+from agents.players.uci_client import UciProcess, uci_name
 
 # A program that writes down what it hears, and has one answer to every go.
 PROGRAM = """
@@ -36,7 +37,7 @@ def toy(tmp_path):
 
 
 def test_the_program_hears_the_game_with_its_promotions(toy, tmp_path):
-    """A pawn that becomes a queen is told with its q; a rook that goes to h8 has the same code and is told without."""
+    """The promotion to a queen is sent with its q."""
     table = host_match.HostGame(envs.make("pgx:chess"))
     lane = host_match.open_lane(table, (toy("b7a8q"), make_player("random", table.game)), [], 0, 0, 0, 20.0)
     made = ["a2a4", "h7h5", "a4a5", "h5h4", "a5a6", "h4h3", "a6b7", "h3g2"]
@@ -59,6 +60,16 @@ def test_the_program_hears_the_game_with_its_promotions(toy, tmp_path):
         f"position startpos moves {before}", "go depth 3",
         f"position startpos moves {before} b7a8q g2h1n h2h3 h8h3", "go depth 3",
     ]  # fmt: skip
+
+
+def test_only_a_pawn_that_becomes_a_queen_has_a_q():
+    """A rook that makes the same step has the same code. A pawn could also become a rook, and has that move too."""
+    game = envs.make("pgx:chess")
+    queen, rook, quiet = (game.parse_action(name) for name in ("b7a8", "b7a8r", "a1a2"))
+    of_rook = np.isin(np.arange(game.num_actions), [queen, quiet])
+    of_pawn = of_rook | (np.arange(game.num_actions) == rook)
+    assert [uci_name(game, queen, legal) for legal in (of_rook, of_pawn)] == ["b7a8", "b7a8q"]
+    assert uci_name(game, rook, of_pawn) == "b7a8r" and uci_name(game, quiet, of_pawn) == "a1a2"
 
 
 def test_a_variant_is_asked_for_and_an_illegal_move_ends_the_match(toy, tmp_path):

@@ -13,9 +13,10 @@ from toys import blank_network
 import envs
 from agents.actions import ILLEGAL
 from agents.config import Config
-from agents.players.analysis import advance_trees, analyse, line, make_analyst, report, root_summary
+from agents.players.analysis import advance_trees, analyse, analyse_position, line, make_analyst, report, root_summary
 from agents.runtime import mesh
 from agents.search.tree import ROOT
+from agents.storage.weights import load_network
 
 CONFIG = Config(num_simulations=32, max_num_considered_actions=16)
 KINDS = ["gumbel", "puct"]
@@ -55,6 +56,15 @@ def test_budgets():
     for bad in ({}, {"seconds": 0.0}, {"simulations": -1}):
         with pytest.raises(ValueError, match="analyse"):
             run(**bad)
+
+
+def test_an_analysis_of_one_position_makes_as_many_simulations_as_asked():
+    trained = load_network("models/tictactoe")
+    for asked, made in ((1, 1), (10, 10), (97, 96)):  # the last in four steps of 24
+        assert analyse_position(trained, trained.game.init(), simulations=asked)["simulations"] == made
+    for bad in ({}, {"simulations": 0}, {"simulations": -1}, {"seconds": 0.0}):
+        with pytest.raises(ValueError, match="analyse"):
+            analyse_position(trained, trained.game.init(), **bad)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -207,8 +207,8 @@ class LaneGroup:
     def _owners_cold(self, jobs: list[Job]) -> bool:
         return self.engine.owners is not None and not self.knows_owners and any(job.owners for job in jobs)
 
-    def advance(self, key: Array, compiled_now: Callable[[], None] = lambda: None) -> None:
-        """Removes and admits jobs, then runs one step of all. `compiled_now` is called before any job is told."""
+    def advance(self, key: Array, on_compiled: Callable[[], None] = lambda: None) -> None:
+        """Removes and admits jobs, then runs one step of all. Calls `on_compiled` before any job gets its answer."""
         engine, started = self.engine, time.monotonic()
         compiled = not self.cold(self.waiting)
         staying = [i for i, job in enumerate(self.lanes) if not job.dropped]
@@ -235,7 +235,7 @@ class LaneGroup:
             engine.weights, jax.random.fold_in(key, 1), self.tree, jnp.asarray(plies)
         )
         jax.block_until_ready(self.tree)
-        compiled_now()
+        on_compiled()
         for job in self.lanes:
             job.budget.spend(engine.step, time.monotonic() - started, compiled)
         self.widths.add(width)
