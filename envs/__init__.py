@@ -16,6 +16,7 @@ import types
 from typing import Any
 
 from envs import (
+    chess,
     connect_four,
     evopawness,
     foq,
@@ -35,6 +36,7 @@ __all__ = ["Game", "Hints", "Symmetry", "View", "list", "make"]
 
 # To add a game, write a file with a `make` whose keyword defaults are its options, and add one line here.
 _MODULES = {
+    "chess": chess,
     "connect_four": connect_four,
     "evopawness": evopawness,
     "foq": foq,

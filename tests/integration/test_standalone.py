@@ -117,6 +117,7 @@ SMALL = {
     "parts": (lambda x: (jnp.split(x, [1, 3], 1), jnp.stack([x, -x], 1), jnp.clip(x, -2, x[0, 2]), x.argmin(1)), X),
     "totals": (lambda x: (jnp.cumprod(x, 1), jax.lax.cummax(x, 1, reverse=True), jnp.cumsum(x[:, ::-1], 0)), X),
     "powers": (lambda x: (x**3, jax.lax.integer_pow(x, 2), x**0, jnp.round(x * 1.5)), F),
+    "repeats": (lambda x: (jnp.tile(x, (2, 3)), jnp.tile(x[0] + 1, 2), jnp.tile(x, (2, 1, 1))), X),
     "padding": (lambda x: jax.lax.pad(x, 5, ((-1, 1, 1), (2, -1, 0))), X),
     "dynamic": (lambda x: (jax.lax.dynamic_slice(x, (x[2, 0], x[0, 0]), (2, 2)), written(x)), X),
     "rounding": (lambda x: (jnp.round(x * 2), jnp.floor(x), x.astype(jnp.int32), jnp.clip(x, -1, 1), x * 0.1 + 0.3), F),

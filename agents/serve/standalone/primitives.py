@@ -407,6 +407,11 @@ def first(extreme: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def tiled(x: jax.Array, reps: Sequence[int]) -> jax.Array:
+    apart = [n for pair in zip(reps, x.shape, strict=True) for n in pair]
+    return lax.broadcast_in_dim(x, apart, range(1, 2 * x.ndim, 2)).reshape(np.multiply(reps, x.shape))
+
+
 IN_OTHERS: dict[str, Callable[..., Any]] = {
     "clamp": lambda low, x, high: jnp.minimum(jnp.maximum(x, low), high),
     "square": lambda x: x * x,
@@ -416,6 +421,7 @@ IN_OTHERS: dict[str, Callable[..., Any]] = {
     "split": lambda x, sizes, axis: [
         lax.slice_in_dim(x, end - size, end, axis=axis) for size, end in zip(sizes, np.cumsum(sizes), strict=True)
     ],
+    "tile": tiled,
     "stack": lambda *xs, axis: lax.concatenate([jnp.expand_dims(x, axis) for x in xs], axis),
     "argmax": first(jnp.max), "argmin": first(jnp.min),
     "cumsum": running(lax.add, jnp.zeros_like), "cumprod": running(lax.mul, jnp.ones_like),
