@@ -1,7 +1,7 @@
 """Registry of games: `make("foq:rows=6,cols=7")` returns the `Game` record, one object per canonical name.
 
 Your own file works too, if it defines `make` as the games here do: `make("path/to/my_game.py:size=5")`. With the pgx
-library installed, `make("pgx:chess")` returns a game of pgx.
+library installed, `make("pgx:shogi")` returns a game of pgx.
 """
 
 from __future__ import annotations

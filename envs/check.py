@@ -27,6 +27,7 @@ from envs.game import Game
 LANES = 64  # random games
 SAMPLE = 48  # positions to examine closely
 BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
+STEPS = 100_000  # about as many positions after every action; a game with more actions gets a smaller sample
 AFTER = 3  # plies after the longest possible game
 LONGEST_STEP = 300  # characters, see `Step`
 
@@ -64,7 +65,8 @@ class Bench:
         outside = [-1, -2, -size, -size - 1, size, size + 7, 2**31 - 1, -(2**31)]
         self.codes = np.array([*range(size), *outside], np.int32)
         position = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(jax.eval_shape(game.init)))
-        self.looked_at = int(np.clip(BYTES // (2 * len(self.codes) * position), 8, SAMPLE))
+        most = min(BYTES // (2 * position), STEPS) // len(self.codes)
+        self.looked_at = int(np.clip(most, 8, SAMPLE))
         self.facts_of_one = jax.jit(self.facts)
         self.facts_of_many = jax.jit(jax.vmap(self.facts))
         self.after = jax.jit(lambda states: jax.lax.map(self.after_every_code, states))

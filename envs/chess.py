@@ -234,21 +234,26 @@ class Rules:
     def mask(self, s: State) -> Array:
         """bool[A]"""
         found, _ = self._legal(s)
-        return self.board.unpack(found).ravel() & ~self._drawn(s) & (s.forfeit < 0)
+        return self.board.unpack(only(~self._drawn(s) & (s.forfeit < 0), found)).ravel()
 
     def over(self, s: State) -> Array:
-        found, _ = self._legal(s)
-        return self._drawn(s) | (s.forfeit >= 0) | ~found.some.any()
+        """bool[]"""
+        return self._result(s)[0]
+
+    def _result(self, s: State) -> tuple[Array, Array]:
+        """Whether the game is over, bool[], and the rewards, float32[2]."""
+        found, check = self._legal(s)
+        stuck = ~found.some.any()
+        lost = jnp.where(jnp.arange(2) == s.to_move, -1.0, 1.0)
+        rewards = jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), jnp.where(stuck & check, lost, 0.0))
+        return stuck | self._drawn(s) | (s.forfeit >= 0), rewards.astype(jnp.float32)
 
     def player(self, s: State) -> Array:
         return s.to_move.astype(jnp.int32)
 
     def rewards(self, s: State) -> Array:
         """float32[2]"""
-        found, check = self._legal(s)
-        lost = jnp.where(check & ~found.some.any(), 1.0, 0.0)
-        result = jnp.where(jnp.arange(2) == s.to_move, -lost, lost)
-        return jnp.where(s.forfeit >= 0, forfeit_rewards(s.forfeit, 2), result).astype(jnp.float32)
+        return self._result(s)[1]
 
     def observe(self, s: State) -> Array:
         """float32[n, n, 16], on 8 x 8 float32[8, 8, 21], with the mover at the bottom: the mover's men by kind, the
@@ -263,7 +268,8 @@ class Rules:
         cells = self.board.unpack(joined(boards, jnp.concatenate)).reshape(self.size, self.size, -1)
         cells = jnp.where(white, cells, cells[::-1]).astype(jnp.float32)
         rights = [jnp.where(white, s.castling[i], s.castling[(i + 2) % 4]) for i in range(4)] if self.size == 8 else []
-        whole = jnp.stack([(s.repeats > 0) * 1.0, s.quiet / QUIET, *rights]).astype(jnp.float32)
+        quiet = s.quiet * np.float32(1 / QUIET)
+        whole = jnp.stack([s.repeats > 0, quiet, *rights]).astype(jnp.float32)
         spread = jnp.broadcast_to(whole, (self.size, self.size, len(whole)))
         return jnp.concatenate([cells[..., :14], spread[..., :2], cells[..., 14:], spread[..., 2:]], -1)
 
@@ -271,7 +277,8 @@ class Rules:
         """float32[] in [-1, 1]: the difference of the men, worth 1, 3, 3, 5 and 9; exact once the game is over."""
         own, other = self.sides(s)
         guess = 0.99 * jnp.tanh(((own.men.count - other.men.count) * WORTH).sum() / 10)
-        return jnp.where(self.over(s), self.rewards(s)[s.to_move], guess).astype(jnp.float32)
+        over, rewards = self._result(s)
+        return jnp.where(over, rewards[s.to_move], guess).astype(jnp.float32)
 
     # Actions
 

@@ -156,7 +156,11 @@ class Board:
 
     def step(self, boards: Bits, steps: Steps = WAYS) -> Bits:
         """[..., K]: the men of board k moved by step k; those that leave the board are lost."""
-        by = np.array([down * self.size + right for down, right in steps])
+        return self._shift(boards, steps) & _landings(self, steps)
+
+    def _shift(self, boards: Bits, steps: Steps, times: int = 1) -> Bits:
+        """[..., K]: board k moved by step k several times, by less than 32 squares; men continue in the next row."""
+        by = np.array([down * self.size + right for down, right in steps]) * times
         near, far = np.abs(by).astype(np.uint32), (32 - np.abs(by)).astype(np.uint32)
         words = boards.words
         moved = []
@@ -165,7 +169,18 @@ class Board:
             later = later | words[i - 1] >> far if i > 0 else later
             earlier = earlier | words[i + 1] << far if i + 1 < len(words) else earlier
             moved.append(jnp.where(by > 0, later, earlier))
-        return Bits(tuple(moved)) & _landings(self, steps)
+        return Bits(tuple(moved))
+
+    def slide(self, men: Bits, empty: Bits) -> Bits:
+        """[..., 8]: the squares that men reach in each direction, up to the first one that is not empty."""
+        one = empty.each & _landings(self, WAYS)  # one empty square behind each, then two, then three
+        two = one & self._shift(one, WAYS)
+        men = men | one & self._shift(men, WAYS)
+        men = men | two & self._shift(men, WAYS, 2)
+        if self.size == 8:
+            three = two & self._shift(two, WAYS)
+            men = men | three & self._shift(men, WAYS, 3)
+        return self.step(men)
 
     def knights(self, board: Bits) -> Bits:
         """The squares that knights attack."""
@@ -177,12 +192,9 @@ class Board:
 
     def attacks(self, side: Side, white: Array, empty: Bits) -> Bits:
         """The squares that a player, of a colour, attacks; `empty` ones do not stop a slider."""
-        men, ray = side.men, side.sliders
+        men = side.men
         near = only(jnp.where(white, UPWARD, DOWNWARD) & ~AHEAD, self.step(men[PAWN].each))
-        reached = near | self.step(men[KING].each)
-        for _ in range(self.size - 1):
-            ray = self.step(ray)
-            reached, ray = reached | ray, ray & empty.each
+        reached = near | self.step(men[KING].each) | self.slide(side.sliders, empty)
         return reached.union | self.knights(men[KNIGHT])
 
 
@@ -209,15 +221,10 @@ def threats(board: Board, own: Side, other: Side, white: Array) -> Threats:
     """`white` is whether White is to move."""
     mine, king = own.all, own.men[KING]
     empty = ~(mine | other.all)
-    # Rays from the king up to the first man, and beyond a man of his own up to the next one.
-    sliders, none = other.sliders, only(False, king.each)
-    ray, beyond, line, shield = king.each, none, none, none
-    checks, pins = jnp.zeros(8, bool), jnp.zeros(8, bool)
-    for _ in range(board.size - 1):
-        ray, beyond = board.step(ray), board.step(beyond)
-        line, shield = line | ray, shield | ray & mine.each
-        checks, pins = checks | (ray & sliders).some, pins | (beyond & sliders).some
-        ray, beyond = ray & empty.each, beyond & empty.each | ray & mine.each
+    line = board.slide(king.each, empty)
+    shield = line & mine.each
+    checks = (line & other.sliders).some
+    pins = (board.slide(shield, empty) & other.sliders).some
     near = board.knights(king) & other.men[KNIGHT] | board.pawns(king, white) & other.men[PAWN]
     number = checks.sum(dtype=jnp.int32) + near.count
     way = only(checks, line).union | near
@@ -238,15 +245,10 @@ def en_passant(board: Board, own: Side, other: Side, white: Array, target: Bits)
     around, king = board.step(target.each), own.men[KING]
     west, passed, east = (where(white, around[down], around[up]) for up, down in zip(UP, DOWN, strict=True))
     near = board.knights(king) & other.men[KNIGHT] | board.pawns(king, white) & other.men[PAWN] & ~passed
-    sliders, legal = other.sliders, []
-    for start in (west & own.men[PAWN], east & own.men[PAWN]):
-        empty = ~(own.all | other.all | target) | passed | start
-        ray, checks = king.each, jnp.zeros(8, bool)
-        for _ in range(board.size - 1):
-            ray = board.step(ray)
-            checks, ray = checks | (ray & sliders).some, ray & empty.each
-        legal.append(only(~checks.any() & ~near.some, start))
-    return legal[0] | legal[1]
+    starts = joined([west, east]) & own.men[PAWN].each
+    empty = ~(own.all | other.all | target).each | passed.each | starts
+    checks = (board.slide(king.each.each, empty) & other.sliders).some.any(-1)
+    return only(~checks & ~near.some, starts).union
 
 
 def moves(board: Board, own: Side, other: Side, white: Array, threat: Threats, passing: Bits, target: Bits) -> Bits:

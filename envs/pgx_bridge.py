@@ -1,9 +1,9 @@
 """Converts games of the pgx library to our `Game`, and our games to pgx environments.
 
-`envs.make("pgx:chess")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
+`envs.make("pgx:shogi")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
 Hardware-accelerated parallel game simulators for reinforcement learning"), which must be installed. pgx assigns seats
-at random; here player 0 always makes the first move. People can play chess, Gardner's chess, animal shogi and shogi
-(`pgx_moves`, `pgx_views`); of the others we have games of our own. Those four have action codes of their own.
+at random; here player 0 always makes the first move. People can play animal shogi and shogi, which have action
+codes of their own (`pgx_moves`, `pgx_views`); of the others we have games of our own.
 `to_pgx(game)` converts the other way.
 """
 
@@ -41,7 +41,9 @@ GAMES: dict[str, tuple[int, int | None]] = {
 }
 # The same games of ours, for people.
 OURS = {
+    "chess": "chess",
     "connect_four": "connect_four",
+    "gardner_chess": "chess:size=5",
     "go_19x19": "go:size=19",
     "go_9x9": "go",
     "hex": "hex",
@@ -63,7 +65,7 @@ def _library() -> Any:
 
 
 def from_pgx(name: str) -> Game:
-    """The pgx game with this id, such as "chess".
+    """The pgx game with this id, such as "shogi".
 
     Raises:
         ValueError: pgx is not installed, or the id is not one of `GAMES`.

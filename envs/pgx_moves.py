@@ -1,10 +1,9 @@
-"""Action codes of chess, Gardner's chess, animal shogi and shogi in pgx: squares, moves and their names.
+"""Action codes of animal shogi and shogi in pgx: squares, moves and their names.
 
 pgx turns the board after every move, so its codes are in the mover's frame. Ours are ordered by the cell where a move
 starts, or where a piece is dropped, so that a policy head has the same weights in every cell (`Game.actions_per_cell`).
-An absolute code is the move as the first player sees the board, and has that player's code where there is one. Moves
-have the names of the protocols UCI (chess: e2e4, e7e8r) and USI (shogi: 7g7f, 8h2b+, P*5e). One code serves a queen's
-promotion and any other piece that makes the same step, so both are called e7e8; e7e8q is understood as well.
+An absolute code is the move as the first player sees the board. Moves have the names of the protocol USI: 7g7f, 8h2b+,
+P*5e.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 
 from envs.game import Array
 
-PER_CELL = {"chess": 73, "gardner_chess": 49, "animal_shogi": 11}  # ways to leave a square, and drops on it
+ANIMAL_KINDS = 11  # ways to leave a square and drops on it
 DROPS = {"animal_shogi": "CEG", "shogi": "PLNSBRG"}  # pieces that can be dropped, in pgx's order
 
 
@@ -31,7 +30,7 @@ class Move(NamedTuple):
 
     start: int  # -1 for a drop
     end: int
-    sign: str = ""  # what a pawn becomes, "+" for a promotion in shogi, or the dropped piece
+    sign: str = ""  # "+" for a promotion, or the dropped piece
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,15 +55,11 @@ class Squares:
 
 
 def squares(game: str) -> Squares:
-    """Those of a game; chess counts ranks from the first player, shogi files and ranks from the far right corner."""
-    files, ranks = {"chess": (8, 8), "gardner_chess": (5, 5), "animal_shogi": (3, 4), "shogi": (9, 9)}[game]
+    """Those of a game, whose files and ranks count from the far right corner."""
+    files, ranks = {"animal_shogi": (3, 4), "shogi": (9, 9)}[game]
     numbers = np.arange(files * ranks).reshape(files, ranks)
-    each = list(itertools.product(range(files), range(ranks)))
-    if game in DROPS:
-        names = tuple(f"{file + 1}{'abcdefghi'[rank]}" for file, rank in each)
-        return Squares(names, numbers.ravel()[::-1], numbers.T[:, ::-1])
-    names = tuple(f"{'abcdefgh'[file]}{rank + 1}" for file, rank in each)
-    return Squares(names, numbers[:, ::-1].ravel(), numbers.T[::-1])
+    names = tuple(f"{file + 1}{'abcdefghi'[rank]}" for file in range(files) for rank in range(ranks))
+    return Squares(names, numbers.ravel()[::-1], numbers.T[:, ::-1])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -98,10 +93,8 @@ class Codes:
 
     @functools.cached_property
     def _codes(self) -> dict[str, int]:
-        """The code of every name, in small letters; chess has a second name for the promotions to a queen."""
-        found = {self.name(action).lower(): action for action in range(len(self.moves))}
-        queens = {name[:-1] + "q": name[:-1] for name in found if name[-1] == "r" and name[:-1] in found}
-        return found | {name: found[plain] for name, plain in queens.items()}
+        """The code of every name, in small letters."""
+        return {self.name(action).lower(): action for action in range(len(self.moves))}
 
 
 def numbers(size: int) -> Codes:
@@ -117,19 +110,13 @@ def codes(game: str) -> Codes:
     own = squares(game)
     if game == "shogi":
         return _shogi_codes(own)
-    module = importlib.import_module({"chess": "pgx._src.games.chess"}.get(game, f"pgx.{game}"))
-    numbers = np.arange(len(own.names) * PER_CELL[game], dtype=np.int32)
-    of_squares = numbers.reshape(-1, len(own.names)).T if game in DROPS else numbers.reshape(len(own.names), -1)
-    labels = of_squares[own.grid.ravel()].ravel()
+    module = importlib.import_module("pgx.animal_shogi")
+    numbers = np.arange(len(own.names) * ANIMAL_KINDS, dtype=np.int32)
+    labels = numbers.reshape(-1, len(own.names)).T[own.grid.ravel()].ravel()
     actions = jax.device_get(jax.jit(jax.vmap(module.Action._from_label))(labels))
-    moves = _drops_and_steps(actions) if game in DROPS else _steps_and_promotions(actions)
     legal = lambda state: state.legal_action_mask[labels]
-    return Codes(own, *_in_both_frames(tuple(moves), own), labels, legal, PER_CELL[game])
-
-
-def _steps_and_promotions(actions: Any) -> Iterator[Move | None]:
-    for start, end, piece in zip(actions.from_, actions.to, actions.underpromotion, strict=True):
-        yield None if end < 0 else Move(int(start), int(end), "" if piece < 0 else "rbn"[piece])
+    moves = tuple(_drops_and_steps(actions))
+    return Codes(own, moves, _to_mover_frame(moves, own), labels, legal, ANIMAL_KINDS)
 
 
 def _drops_and_steps(actions: Any) -> Iterator[Move | None]:
@@ -139,18 +126,11 @@ def _drops_and_steps(actions: Any) -> Iterator[Move | None]:
         yield None if end < 0 else Move(-1 if is_drop else int(start), int(end), drop)
 
 
-def _in_both_frames(mine: tuple[Move | None, ...], own: Squares) -> tuple[tuple[Move | None, ...], np.ndarray]:
-    """Moves by absolute code, and `Game.to_mover_frame`, from those of the codes in the mover's frame. Moves that only
-    the second player can make, the lesser promotions of chess, take codes without a move."""
-    code_of = {move: code for code, move in enumerate(mine) if move is not None}
-    moves, spare = list(mine), (code for code, move in enumerate(mine) if move is None)
-    second = np.full(len(mine), -1, np.int32)
-    for move, code in code_of.items():
-        seen = own.turn(move)
-        absolute = code_of[seen] if seen in code_of else next(spare)
-        moves[absolute], second[absolute] = seen, code
-    second[second < 0] = np.setdiff1d(np.arange(len(mine)), second)
-    return tuple(moves), np.stack([np.arange(len(mine), dtype=np.int32), second])
+def _to_mover_frame(moves: tuple[Move | None, ...], own: Squares) -> np.ndarray:
+    """`Game.to_mover_frame`. With the board turned by half every move is another one of the moves."""
+    code_of = {move: code for code, move in enumerate(moves) if move is not None}
+    turned = [code if move is None else code_of[own.turn(move)] for code, move in enumerate(moves)]
+    return np.array([range(len(moves)), turned], np.int32)
 
 
 def _shogi_codes(own: Squares) -> Codes:
@@ -181,7 +161,7 @@ def _shogi_codes(own: Squares) -> Codes:
         there = jax.vmap(read)(jnp.arange(27 * 81)).from_
         return (labels >= 0) & state.legal_action_mask[labels] & ((starts < 0) | (there[labels] == starts))
 
-    return Codes(own, *_in_both_frames(moves, own), labels, legal, len(moves) // 81)
+    return Codes(own, moves, _to_mover_frame(moves, own), labels, legal, len(moves) // 81)
 
 
 def _shogi_moves(own: Squares) -> Iterator[Move | None]:

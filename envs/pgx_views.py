@@ -1,4 +1,4 @@
-"""How people see chess, Gardner's chess, animal shogi and shogi of pgx: pictures, text boards, reasons and lessons.
+"""How people see animal shogi and shogi of pgx: pictures, text boards, reasons and lessons.
 
 Boards are drawn as the first player sees them, whoever is to move. Men are numbered from 1 in the order of
 `Kind.letters`; the first player's are k, the second player's -k.
@@ -23,8 +23,8 @@ from envs.pictures import Layer, Part, Picture, Place
 
 CELL = 52  # of the pictures
 INK = "#20242a"
-CHEQUERED = 'fill="#e9dcc0"', 'fill="#b89b72"'
-WOOD = (f'fill="#ecd3a0" stroke="{pictures.LABEL}"',) * 2
+WOOD = f'fill="#ecd3a0" stroke="{pictures.LABEL}"'
+EMPTY = -1  # pgx's number for an empty square
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,54 +38,16 @@ class Kind:
     words: tuple[str, ...]
     board: Callable[[Any], Array]  # int[n], pgx's numbers of the men on the squares
     with_board: Callable[[Any, Array], Any]
-    men: Callable[[Array], Array]  # those numbers as k for the mover's men and -k for the others
     attacked: Callable[[Any], Array]  # bool[], whether the other player attacks the king
-    draw: Callable[[Any], str]  # why a game is drawn that has not become too long, on the host
-    empty: int = 0  # pgx's number for an empty square
-    hands: Callable[[Any], Array] | None = None  # int[2, k], pieces to drop, the mover's first
+    hands: Callable[[Any], Array]  # int[2, k], pieces to drop, the mover's first
+    draw: str = ""  # why a game is drawn that has not become too long
     royal: str = "king"
     won: Callable[[Any], str] = lambda state: "checkmate"  # why a finished game is won, on the host
     lesson: tuple[Step, ...] = ()
 
 
-CHESS_MEN = ("pawn", "knight", "bishop", "rook", "queen", "king")
 SHOGI_MEN = ("pawn", "lance", "knight", "silver general", "bishop", "rook", "gold general", "king")
 SHOGI_PROMOTED = ("promoted pawn", "promoted lance", "promoted knight", "promoted silver", "horse", "dragon")
-CHESS_LESSON = (
-    Step(
-        "White begins. Choose a piece, then a square. Rooks move straight, bishops diagonally, queens both ways, kings "
-        "one square. Knights jump two squares and one aside. Pawns move one square ahead, two from where they start, "
-        "and capture one square diagonally ahead."
-    ),
-    Step(
-        "White has castled: the king went two squares towards the rook, which jumped over it. Neither may have moved "
-        "before, nothing may stand between them, and no square on the king's way may be attacked.",
-        ("e2e4", "e7e5", "g1f3", "b8c6", "f1c4", "g8f6", "e1g1"),
-    ),
-    Step(
-        "A pawn that has just advanced two squares is captured as if it had advanced one: e5d6 took the pawn on d5. A "
-        "pawn that reaches the last rank becomes a queen, a rook, a bishop or a knight.",
-        ("e2e4", "a7a6", "e4e5", "d7d5", "e5d6"),
-    ),
-    Step(
-        "Checkmate: the queen attacks White's king, and no move saves it. Black has won. The game is a draw if a "
-        "player has no legal move but is not in check, if a position occurs three times, or after fifty moves without "
-        "a capture or a pawn move.",
-        ("f2f3", "e7e5", "g2g4", "d8h4"),
-    ),
-)
-GARDNER_LESSON = (
-    Step(
-        "Chess on 25 squares. White begins. Choose a piece, then a square. The pieces move as in chess; pawns advance "
-        "one square at a time, and there is no castling."
-    ),
-    Step(
-        "White's pawn has captured diagonally. A pawn on the last rank becomes a queen, a rook, a bishop or a knight. "
-        "A player whose king is attacked and cannot be saved loses. Without a legal move and not in check, the game is "
-        "a draw.",
-        ("b2b3", "a4b3", "a2b3"),
-    ),
-)
 ANIMAL_LESSON = (
     Step(
         "Black begins, at the bottom. The lion (L) moves one square in any direction, the giraffe (G) straight, the "
@@ -121,52 +83,6 @@ SHOGI_LESSON = (
 )
 
 
-def _chess_draw(few: Array, quiet: Array, hashes: Array) -> str:
-    """Why a game of chess is drawn: too few pieces, plies without progress, or positions met, the newest first."""
-    if few:
-        return "too few pieces for checkmate"
-    if quiet >= 100:
-        return "fifty moves without a capture or a pawn move"
-    again = (hashes == hashes[0]).all(axis=1).sum() > 2
-    return "the third time in this position" if again else "stalemate"
-
-
-def _chess() -> Kind:
-    library: Any = importlib.import_module("pgx._src.games.chess")
-    return Kind(
-        about="Chess: attack the king so that nothing can save it.",
-        seats=("White", "Black"),
-        letters=tuple("PNBRQK"),
-        words=CHESS_MEN,
-        board=lambda state: state._x.board,
-        with_board=lambda state, board: state.replace(_x=state._x._replace(board=board)),
-        men=lambda board: board,
-        attacked=lambda state: library._is_checked(state._x),
-        draw=lambda state: _chess_draw(
-            library.has_insufficient_pieces(state._x), state._x.halfmove_count, state._x.hash_history
-        ),
-        lesson=CHESS_LESSON,
-    )
-
-
-def _gardner_chess() -> Kind:
-    library: Any = importlib.import_module("pgx.gardner_chess")
-    return Kind(
-        about="Gardner's chess: chess on five by five squares, without castling and double steps of pawns.",
-        seats=("White", "Black"),
-        letters=tuple("PNBRQK"),
-        words=CHESS_MEN,
-        board=lambda state: state._board,
-        with_board=lambda state, board: state.replace(_board=board),
-        men=lambda board: board,
-        attacked=lambda state: library._is_checking(library._flip(state)),
-        draw=lambda state: _chess_draw(
-            library.has_insufficient_pieces(state), state._halfmove_count, state._hash_history
-        ),
-        lesson=GARDNER_LESSON,
-    )
-
-
 def _animal_shogi() -> Kind:
     library: Any = importlib.import_module("pgx.animal_shogi")
     return Kind(
@@ -176,10 +92,8 @@ def _animal_shogi() -> Kind:
         words=("chick", "elephant", "giraffe", "lion", "hen"),
         board=lambda state: state._board,
         with_board=lambda state, board: state.replace(_board=board),
-        men=lambda board: _signed(board, 5),
         attacked=lambda state: library._is_checked(state),
-        draw=lambda state: "the third time in this position",
-        empty=-1,
+        draw="the third time in this position",
         hands=lambda state: state._hand,
         royal="lion",
         won=lambda state: (
@@ -198,21 +112,18 @@ def _shogi() -> Kind:
         words=(*SHOGI_MEN, *SHOGI_PROMOTED),
         board=lambda state: state._x.board,
         with_board=lambda state, board: state.replace(_x=state._x._replace(board=board)),
-        men=lambda board: _signed(board, 14),
         attacked=lambda state: library._is_checked(library._set_cache(state._x)),
-        draw=lambda state: "",
-        empty=-1,
         hands=lambda state: state._x.hand,
         lesson=SHOGI_LESSON,
     )
 
 
 def _signed(board: Array, kinds: int) -> Array:
-    """Men as `Kind.men` from -1 for an empty square, 0 to kinds - 1 for the mover's, then the others'."""
+    """k for the mover's men and -k for the others, from EMPTY, 0 to kinds - 1 for the mover's, then the others'."""
     return jnp.where(board < 0, 0, jnp.where(board < kinds, board + 1, kinds - 1 - board))
 
 
-KINDS = {"animal_shogi": _animal_shogi, "chess": _chess, "gardner_chess": _gardner_chess, "shogi": _shogi}
+KINDS = {"animal_shogi": _animal_shogi, "shogi": _shogi}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -235,7 +146,7 @@ class Seen:
     @property
     def hand(self) -> str:
         """Letters of the pieces that can be dropped."""
-        return DROPS.get(self.name, "")
+        return DROPS[self.name]
 
     def man(self, number: int) -> str:
         """A man in words, "White pawn"."""
@@ -243,12 +154,11 @@ class Seen:
 
     def men(self, s: Any) -> Array:
         """int32[n], the men by square as the first player sees them, 0 for an empty square."""
-        mine = self.kind.men(self.kind.board(self.unpack(s)))
+        mine = _signed(self.kind.board(self.unpack(s)), len(self.kind.letters))
         return jnp.where(self.player(s) == 0, mine, -mine[self.codes.squares.turned]).astype(jnp.int32)
 
     def hands(self, s: Any) -> Array:
         """int[2, k], the pieces in hand, of the first player first."""
-        assert self.kind.hands is not None
         hands = self.kind.hands(self.unpack(s))
         return jnp.where(self.player(s) == 0, hands, hands[::-1])
 
@@ -273,12 +183,9 @@ class Seen:
         name, move = self.codes.name(action), self.codes.moves[action]
         if move is None or move.start < 0:
             return name
-        becomes = {"r": "rook", "b": "bishop", "n": "knight", "+": "promoted"}.get(move.sign)
-        if not becomes and move._replace(sign="+") in self._moves:
-            becomes = "not promoted"
-        if not becomes and move._replace(sign="r") in self._moves:
-            becomes = "queen"
-        return f"{name} ({becomes})" if becomes else name
+        if move.sign:
+            return f"{name} (promoted)"
+        return f"{name} (not promoted)" if move._replace(sign="+") in self._moves else name
 
     @functools.cached_property
     def _moves(self) -> set[Move | None]:
@@ -288,29 +195,24 @@ class Seen:
 
     @functools.cached_property
     def picture(self) -> Picture:
-        squares, shogi = self.codes.squares, bool(self.hand)
-        kinds = len(self.kind.letters)
+        squares, kinds = self.codes.squares, len(self.kind.letters)
         numbers = (*range(1, kinds + 1), *range(-1, -kinds - 1, -1))
-        shape = functools.partial(_tile, self.kind.letters) if shogi else _chessman
-        ground = Layer(tuple(pictures.square(CELL, paint) for paint in (WOOD if shogi else CHEQUERED)))
-        men = Layer(("", *map(shape, numbers)), ("empty", *map(self.man, numbers)))
-        parity = np.indices(squares.grid.shape).sum(0) % 2
+        tile = functools.partial(_tile, self.kind.letters)
+        men = Layer(("", *map(tile, numbers)), ("empty", *map(self.man, numbers)))
 
         def look(s: Any) -> tuple[Any, ...]:
             men, ended = self.men(s)[squares.grid.ravel()], self.over(s)
             standing = pictures.standing_code(ended, self.player(s), self.rewards(s))
             status = standing, self.kind.attacked(self.unpack(s)) & ~ended
-            on_board = parity, jnp.where(men < 0, kinds - men, men)
-            if not shogi:
-                return status, on_board
+            on_board = 0, jnp.where(men < 0, kinds - men, men)
             first, second = self.hands(s)
             return status, on_board, (0, np.arange(len(self.hand)), second, first)
 
         names = [squares.names[i] for i in squares.grid.ravel()]
         status = pictures.standing(self.kind.seats), Layer(words=("", ", in check"))
         title = self.kind.about.partition(":")[0]
-        board = pictures.board(title, names, *squares.margins, CELL, status, (ground, men), look)
-        return self._with_hands(board) if shogi else board
+        layers = Layer(pictures.square(CELL, WOOD)), men
+        return self._with_hands(pictures.board(title, names, *squares.margins, CELL, status, layers, look))
 
     def _with_hands(self, board: Picture) -> Picture:
         """The picture with a column of the pieces in hand on its right. Above each letter is how many the second player
@@ -346,8 +248,8 @@ class Seen:
         rows = codes[1][1].reshape(squares.grid.shape)
         columns, ranks = squares.margins
         board = [f"{rank}  {line(signs[code] for code in row)}" for rank, row in zip(ranks, rows, strict=True)]
-        held = [self._in_hand(codes[2][:1:-1])] if self.hand else []
-        return "\n".join([*board, f"   {line(columns)}", *held, pictures.status(self.picture, codes)])
+        held = self._in_hand(codes[2][:1:-1])
+        return "\n".join([*board, f"   {line(columns)}", held, pictures.status(self.picture, codes)])
 
     def _in_hand(self, counts: np.ndarray) -> str:
         words = []
@@ -402,7 +304,7 @@ class Seen:
         board = self.kind.board(state)
         piece = self.hand.index(move.sign) if move.start < 0 else board[move.start]
         if move.start >= 0:
-            board = board.at[move.start].set(self.kind.empty)
+            board = board.at[move.start].set(EMPTY)
         return bool(self._attacked(self.kind.with_board(state, board.at[move.end].set(piece))))
 
     @functools.cached_property
@@ -415,13 +317,7 @@ class Seen:
         if self.rewards(s).any():
             return self.kind.won(self.unpack(s))
         long = self.unpack(s)._step_count >= self.max_plies
-        return f"the game ends after {self.max_plies} moves" if long else self.kind.draw(self.unpack(s))
-
-
-def _chessman(number: int) -> str:
-    fill, stroke = ("#fbfaf5", "#20242a") if number > 0 else ("#20242a", "#fbfaf5")
-    paint = f'fill="{fill}" stroke="{stroke}" stroke-width="{1.6 if number > 0 else 0.8}" paint-order="stroke"'
-    return pictures.text(CELL * 0.8, f"{'♟♞♝♜♛♚'[abs(number) - 1]}\ufe0e", paint, y=CELL * 0.29)
+        return f"the game ends after {self.max_plies} moves" if long else self.kind.draw
 
 
 def _tile(letters: Sequence[str], number: int) -> str:

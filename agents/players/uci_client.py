@@ -7,7 +7,7 @@ import numpy as np
 from agents.players.program import Process
 from envs.game import Game
 
-VARIANTS = {"pgx:chess": "", "pgx:gardner_chess": "gardner"}  # values of the option UCI_Variant
+VARIANTS = {"chess:size=8": "", "chess:size=5": "gardner"}  # values of the option UCI_Variant
 
 
 class UciProcess(Process):

@@ -112,7 +112,7 @@ def test_pictures_can_be_scaled(name):
 
 
 def test_refusals(monkeypatch):
-    with pytest.raises(ValueError, match=r"unknown game 'pgx:backgammon'.*pgx:chess"):
+    with pytest.raises(ValueError, match=r"unknown game 'pgx:backgammon'.*pgx:shogi"):
         envs.make("pgx:backgammon")
     with pytest.raises(ValueError, match="two players"):
         to_pgx(envs.make("foq_multi"))

@@ -38,7 +38,7 @@ def toy(tmp_path):
 
 def test_the_program_hears_the_game_with_its_promotions(toy, tmp_path):
     """The promotion to a queen is sent with its q."""
-    table = host_match.HostGame(envs.make("pgx:chess"))
+    table = host_match.HostGame(envs.make("chess"))
     lane = host_match.open_lane(table, (toy("b7a8q"), make_player("random", table.game)), [], 0, 0, 0, 20.0)
     made = ["a2a4", "h7h5", "a4a5", "h5h4", "a5a6", "h4h3", "a6b7", "h3g2"]
     try:
@@ -64,7 +64,7 @@ def test_the_program_hears_the_game_with_its_promotions(toy, tmp_path):
 
 def test_only_a_pawn_that_becomes_a_queen_has_a_q():
     """A rook that makes the same step has the same code. A pawn could also become a rook, and has that move too."""
-    game = envs.make("pgx:chess")
+    game = envs.make("chess")
     queen, rook, quiet = (game.parse_action(name) for name in ("b7a8", "b7a8r", "a1a2"))
     of_rook = np.isin(np.arange(game.num_actions), [queen, quiet])
     of_pawn = of_rook | (np.arange(game.num_actions) == rook)
@@ -73,7 +73,7 @@ def test_only_a_pawn_that_becomes_a_queen_has_a_q():
 
 
 def test_a_variant_is_asked_for_and_an_illegal_move_ends_the_match(toy, tmp_path):
-    game = envs.make("pgx:gardner_chess")
+    game = envs.make("chess:size=5")
     options = {"games": 2, "opening_plies": 0, "seed": 0, "timeout": 20.0}
     with pytest.raises(ValueError, match=r"toy.py .* plays 'a1b2' at move 1, which is not legal"):
         host_match.play_host_games(game, toy("a1b2"), make_player("random", game), **options)
@@ -90,6 +90,6 @@ def test_refusals(toy):
     with pytest.raises(ValueError, match="there is no program 'no-such-engine'"):
         program_of(parse_player("uci:nodes 100,no-such-engine"))
     process = UciProcess(toy("e2e4"), 20.0)
-    with pytest.raises(ValueError, match="expected pgx:chess or pgx:gardner_chess for a UCI program, got pgx:shogi"):
-        process.begin(envs.make("pgx:shogi"))
+    with pytest.raises(ValueError, match="expected chess:size=8 or chess:size=5 for a UCI program, got othello"):
+        process.begin(envs.make("othello"))
     process.close()

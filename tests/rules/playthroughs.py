@@ -32,6 +32,7 @@ COMMAND = "python tests/rules/playthroughs.py"
 
 NAMES = [
     *envs.list(),
+    "chess:size=5",
     "connect_four:rows=3,cols=9,connect=3",
     "foq:rows=4,cols=6,planes=article",
     "foq_multi:rows=5,cols=6,players=4",

@@ -46,7 +46,7 @@ SHOTS = (
     Shot("hex", "hex:size=7", moves=4, dark=True),
     Shot("othello", "othello", moves=3, analysis=True),
     Shot("sum_to_100", "sum_to_100", moves=3),
-    Shot("chess", "pgx:chess", moves=7, opponent="person"),
+    Shot("chess", "chess", moves=7, opponent="person"),
     Shot("shogi", "pgx:shogi", moves=8, opponent="person", dark=True),
 )
 

@@ -1,4 +1,4 @@
-"""A whole game of chess of the pgx library, by two people with the mouse, in real Chromium."""
+"""A whole game of chess, by two people with the mouse, in real Chromium."""
 
 from browser import browser, click_cell, fresh, game, known_result, lit, one, press, server, text, violations, wait
 from selenium.webdriver.common.by import By
@@ -11,7 +11,7 @@ TRAP = (
 
 
 def test_a_whole_game_of_chess_with_the_mouse():
-    with server("--env=pgx:chess", "--opponent=person") as address, browser(1280, 900) as driver:
+    with server("--env=chess", "--opponent=person") as address, browser(1280, 900) as driver:
         fresh(driver, address)
         assert text(driver, "#turn-title") == "White to move"
         for ply, name in enumerate(TRAP.split(), 1):
@@ -41,7 +41,7 @@ def test_a_whole_game_of_chess_with_the_mouse():
 
 
 def test_an_illegal_move_of_chess_is_explained():
-    with server("--env=pgx:gardner_chess", "--opponent=person") as address, browser(1280, 900) as driver:
+    with server("--env=chess:size=5", "--opponent=person") as address, browser(1280, 900) as driver:
         fresh(driver, address)
         click_cell(driver, "a5")
         wait(driver, lambda: text(driver, "#why") == "the Black rook is not yours", "the reason")

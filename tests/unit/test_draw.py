@@ -102,7 +102,7 @@ def test_the_same_seed_draws_the_same_game(draws, tmp_path):
     [
         (["tictactoe"], "--out"),
         (["tictactoe", "--out=a.jpg"], "expected a name that ends in .svg, .png, .gif"),
-        (["chess", "--out=a.svg"], "unknown game 'chess'"),
+        (["chess960", "--out=a.svg"], "unknown game 'chess960'"),
         (
             ["tictactoe", "--out=a.svg", "--moves=b2 b2"],
             "move 2: 'b2' is not legal here: b2 is taken; legal: a3, b3, c3",

@@ -257,7 +257,7 @@ def test_a_terminal_gets_colours():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--env=chess", "unknown game 'chess'"),
+        ("--env=chess960", "unknown game 'chess960'"),
         ("--opponent=nobody", "unknown player 'nobody'"),
         ("--env=tictactoe --opponent=models/foq", "got one for foq"),
         ("--env=tictactoe --opponent=prove:1000,models/foq", "got one for foq"),

@@ -454,7 +454,7 @@ def refused(capsys, *arguments) -> str:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--env=chess"], "unknown game"),
+        (["--env=chess960"], "unknown game"),
         (["--opponent=nobody"], "unknown player"),
         (["--opponent=models/tictactoe"], "expected a network for foq"),
         (["--num_simulations=0"], "expected 1 to"),
