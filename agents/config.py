@@ -212,9 +212,9 @@ class NetworkOptions(Options):
     """How many of the game's planes the network sees, counted from the first; 0 for all. By default all that there are
     when the run begins. Put further planes of your own game behind the others, and its networks keep working."""
     slides: bool = False
-    """Every residual block also looks along lines up to the first blocker. It learns what blocks. For games whose
-    pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in Flight of Queen on a CPU
-    (docs/notes/); not measured on accelerators."""
+    """Every residual block of a resnet or equivariant body also looks along lines up to the first blocker. It learns
+    what blocks. For games whose pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in
+    Flight of Queen on a CPU (docs/notes/); not measured on accelerators."""
     canonical: bool = False
     """Turn every position into one orientation before the network sees it. It is the least of the position's images
     under the symmetries of the game. Then --augment and --leaf_symmetry matter only in positions that are their own

@@ -154,6 +154,8 @@ def beside_article() -> None:
 
 # Our game -> the pgx game of the same rules, as far as the two agree (docs/rules_compared.md).
 PGX: dict[str, Any] = {
+    "chess": "chess",
+    "chess:size=5": "gardner_chess",
     "tictactoe": "tic_tac_toe",
     "connect_four": "connect_four",
     "othello": "othello",
