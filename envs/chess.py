@@ -223,18 +223,22 @@ class Rules:
 
     def step(self, s: State, action: Array | int) -> State:
         """Position after any action: an illegal action forfeits, and a finished game does not change."""
-        action = jnp.asarray(action, jnp.int32)
-        allowed = self.mask(s)
-        legal = (allowed & (jnp.arange(allowed.size) == action)).any()
-        forfeit = jnp.where(allowed.any() & ~legal, s.to_move, s.forfeit)
+        action, playable = jnp.asarray(action, jnp.int32), self._playable(s)
+        inside = (action >= 0) & (action < self.board.squares * self.kinds)
+        start, kind = self.board.at(action // self.kinds), np.arange(self.kinds) == action % self.kinds
+        legal = inside & (only(kind, playable) & start.each).some.any()
+        forfeit = jnp.where(playable.some.any() & ~legal, s.to_move, s.forfeit)
         moved = self.move(s, jnp.where(legal, action, 0))
         kept = jax.tree.map(lambda new, old: jnp.where(legal, new, old), moved, s)
         return kept._replace(forfeit=forfeit)
 
     def mask(self, s: State) -> Array:
         """bool[A]"""
-        found, _ = self._legal(s)
-        return self.board.unpack(only(~self._drawn(s) & (s.forfeit < 0), found)).ravel()
+        return self.board.unpack(self._playable(s)).ravel()
+
+    def _playable(self, s: State) -> Bits:
+        """[K]: squares where legal moves start; none once the game is over."""
+        return only(~self._drawn(s) & (s.forfeit < 0), self._legal(s)[0])
 
     def over(self, s: State) -> Array:
         """bool[]"""
