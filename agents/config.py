@@ -69,8 +69,8 @@ class RunOptions(Options):
     """The run: game, budget, folder and what it begins with."""
 
     env: str = "foq"
-    """Game: tictactoe, connect_four, othello, gomoku, hex, go, foq, foq_single, foq_multi, evopawness, sum_to_100,
-    pgx:ID, or a file such as my_game.py; with options as in go:size=9,komi=7."""
+    """Game: tictactoe, connect_four, chess, othello, gomoku, hex, go, foq, foq_single, foq_multi, evopawness,
+    sum_to_100, pgx:ID, or a file such as my_game.py; with options as in go:size=9,komi=7."""
     seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     """Random seed. The same seed on the same machine gives the same weights after N iterations."""
     iterations: Annotated[int | None, Range(least=1, most=COUNT)] = None

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 draw() { python -m envs.draw "$1" --out="docs/pictures/games/$2" "${@:3}"; }
 
-# Lasker's trap in the Albin countergambit, from tests/ui/test_chess.py.
+# Lasker's trap in the Albin countergambit, from tests/ui/test_chess_page.py.
 draw chess chess.png --width=260 --moves="d2d4 d7d5 c2c4 e7e5 d4e5 d5d4 e2e3 f8b4 c1d2 d4e3 d2b4 e3f2 e1e2 f2g1n"
 draw connect_four connect_four.png --width=260 --moves="4 4 4 3 5 6 3 5 2 4 3 3"
 draw evopawness evopawness.png --width=360 --random_plies=40 --seed=3

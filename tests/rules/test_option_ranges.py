@@ -12,6 +12,7 @@ import pytest
 import envs
 
 OUTSIDE = {  # for each option its range while the others stay as they are, and what a refusal says; words have no range
+    "chess": {"size": (5, 8, "got {}$")},
     "connect_four": {
         "rows": (1, 26, "rows .*got {} x 7"),
         "cols": (1, 26, "columns, got 6 x {}"),

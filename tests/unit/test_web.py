@@ -151,7 +151,7 @@ def test_hints_and_moves_are_the_first_of_the_list(client, monkeypatch):
         ({"game": "tictactoe", "actions": ["a1", "b1", "a1"]}, "move 3: a1 is not legal there"),
         ({"game": "foq", "actions": ["z9"]}, "move 1: no square 'z9'"),
         ({"game": "tictactoe", "actions": ["a1", "b1", "a2", "b2", "a3", "c3"]}, "move 6: the game was over before"),
-        ({"game": "chess", "actions": ["e4"]}, "chess is not played here, only tictactoe, "),
+        ({"game": "chess960", "actions": ["e4"]}, "chess960 is not played here, only tictactoe, "),
     ],
 )
 def test_a_refused_game_says_what_is_wrong(client, wrong, words):
@@ -269,7 +269,7 @@ def test_bad_moves_are_refused_in_one_line(client, content, status, words):
 @pytest.mark.parametrize(
     "request_",
     [
-        {"game": "chess"},
+        {"game": "chess960"},
         {"game": "foq:rows=26,cols=26"},
         {"game": "/etc/passwd.py"},
         {"game": ["tictactoe"]},
