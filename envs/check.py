@@ -27,7 +27,7 @@ from envs.game import Game
 LANES = 64  # random games
 SAMPLE = 48  # positions to examine closely
 BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
-STEPS = 100_000  # about as many positions after every action; a game with more actions gets a smaller sample
+STEPS = 50_000  # about as many positions after every action; a game with more actions gets a smaller sample
 AFTER = 3  # plies after the longest possible game
 LONGEST_STEP = 300  # characters, see `Step`
 
@@ -282,7 +282,7 @@ def shaped(x: jax.ShapeDtypeStruct) -> str:
 
 @rule
 def compiled_equals_plain(bench: Bench) -> None:
-    for i in (0, bench.looked_at // 2, bench.looked_at - 1):
+    for i in (bench.looked_at // 2, bench.looked_at - 1):
         s, action = jax.tree.map(jnp.asarray, at((bench.sample, bench.actions), i))
         close(bench.facts_of_one(s, action), bench.facts(s, action))
 

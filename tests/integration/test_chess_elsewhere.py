@@ -26,7 +26,7 @@ def labels(rules: Rules, module) -> np.ndarray:
     there = jax.device_get(jax.vmap(module.Action._from_label)(jnp.arange(size * size * rules.kinds)))
     code_of = {way: code for code, way in enumerate(zip(*map(np.ndarray.tolist, _fields(there)), strict=True))}
     ways = ((number(way[0]), number(way[1]), SIGNS[way[2]]) if way else None for way in rules.ways)
-    return np.array([code_of.get(way, -1) for way in ways], np.int32)
+    return np.array([code_of.get(way, -1) if way else -1 for way in ways], np.int32)
 
 
 def _fields(actions):

@@ -68,7 +68,7 @@ def test_the_wheel_carries_programs_networks_and_page_and_little_else(wheel):
     ours = {name for name in names if ".dist-info/" not in name}
     assert {Path(name).parts[0] for name in ours} == {"agents", "envs", "train.py", "evaluate.py", "play.py"}
     assert {Path(name).suffix for name in ours} <= {".py", ".npz", ".md", ".html", ".js", ".css"}
-    assert sum(size for name, size in sizes.items() if name not in networks) < 500_000
+    assert sum(size for name, size in sizes.items() if name not in networks) < 600_000
 
 
 def test_an_installed_copy_plays_in_the_terminal(commands, tmp_path):

@@ -3,6 +3,7 @@
 import dataclasses
 import xml.etree.ElementTree as ElementTree
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,9 +54,10 @@ def test_codes_have_entries_and_places_have_names_of_their_own(name):
     game = envs.make(name)
     states, _ = saved.replay(game, game.init(), draw.random_moves(game, game.init(), 12, seed=3))
     picture = game.drawing
+    look = jax.jit(picture.codes)
     layers = [picture.status, *(part.layers for part in picture.parts)]
     for s in (states[0], states[-1], game.step(states[-1], -1)):
-        for codes, own, n in zip(picture.codes(s), layers, [1, *(len(p.places) for p in picture.parts)], strict=True):
+        for codes, own, n in zip(look(s), layers, [1, *(len(p.places) for p in picture.parts)], strict=True):
             assert codes.dtype == jnp.int16
             assert codes.shape == (len(own), n)
             for layer, row in zip(own, np.asarray(codes), strict=True):
