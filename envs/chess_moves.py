@@ -1,8 +1,8 @@
 """Moves of chess on bitboards: attacks, checks, pins and every legal move at once, on 8 x 8 or 5 x 5 squares.
 
-Squares are numbered row by row from the upper left corner as White sees it: 0 is a8, 63 is h1. Directions are those of
-`WAYS`, clockwise from north, White's way ahead. A board of legal moves holds the squares where moves of one kind start,
-so all kinds together are one bit for every action.
+Squares are numbered row by row from the upper left corner as White sees it: 0 is a8, 63 is h1. `DIRECTIONS` go
+clockwise from north, which is ahead for White. A board of legal moves holds the squares where moves of one kind start.
+So all kinds together have one bit for every action.
 """
 
 from __future__ import annotations
@@ -20,11 +20,20 @@ from envs.game import Array
 
 PAWN, KNIGHT, BISHOP, ROOK, QUEEN, KING = range(6)
 Steps: TypeAlias = tuple[tuple[int, int], ...]
-WAYS: Steps = ((-1, 0), (-1, 1), (0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1))  # rows and columns of one step
+DIRECTIONS: Steps = (
+    (-1, 0),
+    (-1, 1),
+    (0, 1),
+    (1, 1),
+    (1, 0),
+    (1, -1),
+    (0, -1),
+    (-1, -1),
+)  # rows and columns of one step
 NORTH, NORTH_EAST, EAST, SOUTH_EAST, SOUTH, SOUTH_WEST, WEST, NORTH_WEST = range(8)
-JUMPS: Steps = ((-2, 1), (-1, 2), (1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1))  # a knight's
-BACK, JUMPS_BACK = (tuple((-down, -right) for down, right in steps) for steps in (WAYS, JUMPS))
-LESSER = (KNIGHT, BISHOP, ROOK)  # what a pawn may become in place of a queen
+KNIGHT_MOVES: Steps = ((-2, 1), (-1, 2), (1, 2), (2, 1), (2, -1), (1, -2), (-1, -2), (-2, -1))  # a knight's
+BACK, KNIGHT_MOVES_BACK = (tuple((-down, -right) for down, right in steps) for steps in (DIRECTIONS, KNIGHT_MOVES))
+UNDERPROMOTIONS = (KNIGHT, BISHOP, ROOK)  # what a pawn may become in place of a queen
 STRAIGHT = np.arange(8) % 2 == 0
 AHEAD = np.isin(np.arange(8), (NORTH, SOUTH))
 UP, DOWN = (NORTH_WEST, NORTH, NORTH_EAST), (SOUTH_WEST, SOUTH, SOUTH_EAST)
@@ -98,18 +107,18 @@ def joined(boards: Sequence[Bits], join: Callable[..., Any] = jnp.stack) -> Bits
 
 
 class Side(NamedTuple):
-    """The men of a player by kind."""
+    """The pieces of a player by kind."""
 
-    men: Bits  # [6]
+    pieces: Bits  # [6]
 
     @property
     def all(self) -> Bits:
-        return self.men.union
+        return self.pieces.union
 
     @property
     def sliders(self) -> Bits:
-        """[8]: the men that move any distance in each direction."""
-        straight, diagonal = (self.men[kind] | self.men[QUEEN] for kind in (ROOK, BISHOP))
+        """[8]: the pieces that move any distance in each direction."""
+        straight, diagonal = (self.pieces[kind] | self.pieces[QUEEN] for kind in (ROOK, BISHOP))
         return where(STRAIGHT, straight.each, diagonal.each)
 
 
@@ -154,12 +163,12 @@ class Board:
     def everywhere(self) -> Bits:
         return self.of(range(self.squares))
 
-    def step(self, boards: Bits, steps: Steps = WAYS) -> Bits:
-        """[..., K]: the men of board k moved by step k; those that leave the board are lost."""
+    def step(self, boards: Bits, steps: Steps = DIRECTIONS) -> Bits:
+        """[..., K]: the pieces of board k moved by step k; those that leave the board are lost."""
         return self._shift(boards, steps) & _landings(self, steps)
 
     def _shift(self, boards: Bits, steps: Steps, times: int = 1) -> Bits:
-        """[..., K]: board k moved by step k several times, by less than 32 squares; men continue in the next row."""
+        """[..., K]: board k moved by step k several times, by less than 32 squares; pieces continue in the next row."""
         by = np.array([down * self.size + right for down, right in steps]) * times
         near, far = np.abs(by).astype(np.uint32), (32 - np.abs(by)).astype(np.uint32)
         words = boards.words
@@ -171,20 +180,20 @@ class Board:
             moved.append(jnp.where(by > 0, later, earlier))
         return Bits(tuple(moved))
 
-    def slide(self, men: Bits, empty: Bits) -> Bits:
-        """[..., 8]: the squares that men reach in each direction, up to the first one that is not empty."""
-        one = empty.each & _landings(self, WAYS)  # one empty square behind each, then two, then three
-        two = one & self._shift(one, WAYS)
-        men = men | one & self._shift(men, WAYS)
-        men = men | two & self._shift(men, WAYS, 2)
+    def slide(self, pieces: Bits, empty: Bits) -> Bits:
+        """[..., 8]: the squares that pieces reach in each direction, up to the first one that is not empty."""
+        one = empty.each & _landings(self, DIRECTIONS)  # one empty square behind each, then two, then three
+        two = one & self._shift(one, DIRECTIONS)
+        pieces = pieces | one & self._shift(pieces, DIRECTIONS)
+        pieces = pieces | two & self._shift(pieces, DIRECTIONS, 2)
         if self.size == 8:
-            three = two & self._shift(two, WAYS)
-            men = men | three & self._shift(men, WAYS, 3)
-        return self.step(men)
+            three = two & self._shift(two, DIRECTIONS)
+            pieces = pieces | three & self._shift(pieces, DIRECTIONS, 3)
+        return self.step(pieces)
 
     def knights(self, board: Bits) -> Bits:
         """The squares that knights attack."""
-        return self.step(board.each, JUMPS).union
+        return self.step(board.each, KNIGHT_MOVES).union
 
     def pawns(self, board: Bits, white: Array) -> Bits:
         """The squares that pawns of a colour attack."""
@@ -192,10 +201,10 @@ class Board:
 
     def attacks(self, side: Side, white: Array, empty: Bits) -> Bits:
         """The squares that a player, of a colour, attacks; `empty` ones do not stop a slider."""
-        men = side.men
-        near = only(jnp.where(white, UPWARD, DOWNWARD) & ~AHEAD, self.step(men[PAWN].each))
-        reached = near | self.step(men[KING].each) | self.slide(side.sliders, empty)
-        return reached.union | self.knights(men[KNIGHT])
+        pieces = side.pieces
+        near = only(jnp.where(white, UPWARD, DOWNWARD) & ~AHEAD, self.step(pieces[PAWN].each))
+        reached = near | self.step(pieces[KING].each) | self.slide(side.sliders, empty)
+        return reached.union | self.knights(pieces[KNIGHT])
 
 
 @functools.cache
@@ -210,76 +219,76 @@ def _landings(board: Board, steps: Steps) -> Bits:
 class Threats(NamedTuple):
     """What the king of the player to move suffers."""
 
-    attacked: Bits  # squares where the other player could capture him
+    attacked: Bits  # squares where the other player could capture it
     check: Array  # bool[]
-    answers: Bits  # squares where a move by another man ends every check
-    pinned: Bits  # all men that must stay on a line with the king
-    free: Bits  # [8], men that this does not keep from moving in each direction
+    evasions: Bits  # squares where a move by another piece ends every check
+    pinned: Bits  # all pieces that must stay on a line with the king
+    free: Bits  # [8], pieces that this does not keep from moving in each direction
 
 
 def threats(board: Board, own: Side, other: Side, white: Array) -> Threats:
     """`white` is whether White is to move."""
-    mine, king = own.all, own.men[KING]
+    mine, king = own.all, own.pieces[KING]
     empty = ~(mine | other.all)
     line = board.slide(king.each, empty)
-    shield = line & mine.each
+    blockers = line & mine.each
     checks = (line & other.sliders).some
-    pins = (board.slide(shield, empty) & other.sliders).some
-    near = board.knights(king) & other.men[KNIGHT] | board.pawns(king, white) & other.men[PAWN]
+    pins = (board.slide(blockers, empty) & other.sliders).some
+    near = board.knights(king) & other.pieces[KNIGHT] | board.pawns(king, white) & other.pieces[PAWN]
     number = checks.sum(dtype=jnp.int32) + near.count
     way = only(checks, line).union | near
-    answers = where(number == 0, board.everywhere, only(number == 1, way))
-    pinned = only(pins, shield)
+    evasions = where(number == 0, board.everywhere, only(number == 1, way))
+    pinned = only(pins, blockers)
     # A direction and its opposite lie four apart.
     on_line = Bits(tuple(x.reshape(2, 4).swapaxes(0, 1) for x in pinned.words)).union
     on_line = Bits(tuple(jnp.concatenate([x, x]) for x in on_line.words))
     attacked = board.attacks(other, ~white, empty | king)
-    return Threats(attacked, number > 0, answers, pinned.union, ~pinned.union.each | on_line)
+    return Threats(attacked, number > 0, evasions, pinned.union, ~pinned.union.each | on_line)
 
 
 def en_passant(board: Board, own: Side, other: Side, white: Array, target: Bits) -> Bits:
     """The pawns that may capture the pawn which has just passed the square `target`.
 
-    Two men leave the row at once, which no pin describes, so the king is looked at after the capture.
+    Two pieces leave the row at once, which no pin describes, so the king is looked at after the capture.
     """
-    around, king = board.step(target.each), own.men[KING]
+    around, king = board.step(target.each), own.pieces[KING]
     west, passed, east = (where(white, around[down], around[up]) for up, down in zip(UP, DOWN, strict=True))
-    near = board.knights(king) & other.men[KNIGHT] | board.pawns(king, white) & other.men[PAWN] & ~passed
-    starts = joined([west, east]) & own.men[PAWN].each
+    near = board.knights(king) & other.pieces[KNIGHT] | board.pawns(king, white) & other.pieces[PAWN] & ~passed
+    starts = joined([west, east]) & own.pieces[PAWN].each
     empty = ~(own.all | other.all | target).each | passed.each | starts
     checks = (board.slide(king.each.each, empty) & other.sliders).some.any(-1)
     return only(~checks & ~near.some, starts).union
 
 
-def moves(board: Board, own: Side, other: Side, white: Array, threat: Threats, passing: Bits, target: Bits) -> Bits:
+def moves(board: Board, own: Side, other: Side, white: Array, threat: Threats, capturers: Bits, target: Bits) -> Bits:
     """[K]: the squares where legal moves start, for each of K kinds, without castling.
 
-    The kinds are the directions, each with its distances from 1 on, the knight's jumps, and the lesser promotions, each
+    The kinds are the directions, each with its distances from 1 on, the knight's jumps, and the underpromotions, each
     to the left, ahead and to the right as White sees it. A pawn that reaches the last row by a step becomes a queen.
 
     Args:
-        passing: the pawns that may capture en passant.
+        capturers: the pawns that may capture en passant.
         target: the square where they do.
     """
     mine, theirs, free = own.all, other.all, threat.free
-    empty, goals = ~(mine | theirs), ~mine & threat.answers
-    men, pawns = own.sliders, own.men[PAWN].each
+    empty, goals = ~(mine | theirs), ~mine & threat.evasions
+    pieces, pawns = own.sliders, own.pieces[PAWN].each
     forward = jnp.where(white, UPWARD, DOWNWARD)
     pull = lambda boards: board.step(boards, BACK)  # what is one step further on in each direction
     goal, vacant = pull(goals.each), pull(empty.each)
-    steps = where(AHEAD, vacant & goal, pull((theirs & threat.answers).each)) & free
-    steps = only(forward, pawns & steps | passing.each & pull(target.each))
-    kings = own.men[KING].each & pull((~mine & ~threat.attacked).each)
-    found, clear = [men & goal & free | steps | kings], vacant
+    steps = where(AHEAD, vacant & goal, pull((theirs & threat.evasions).each)) & free
+    steps = only(forward, pawns & steps | capturers.each & pull(target.each))
+    kings = own.pieces[KING].each & pull((~mine & ~threat.attacked).each)
+    found, clear = [pieces & goal & free | steps | kings], vacant
     for distance in range(2, board.size):
         goal, vacant = pull(goal), pull(vacant)
-        found.append(men & clear & goal & free)
+        found.append(pieces & clear & goal & free)
         clear = clear & vacant
         if distance == 2 and board.size == 8:
             first = where(white, board.row(6), board.row(1)).each
             found[-1] |= only(forward & AHEAD, pawns & first & clear & goal & free)
     slides = Bits(tuple(x.reshape(-1) for x in joined(found).words))
-    jumps = (own.men[KNIGHT] & ~threat.pinned).each & board.step(goals.each, JUMPS_BACK)
+    jumps = (own.pieces[KNIGHT] & ~threat.pinned).each & board.step(goals.each, KNIGHT_MOVES_BACK)
     last = where(white, board.row(1), board.row(board.size - 2))
     ends = joined([where(white, steps[up], steps[down]) & last for up, down in zip(UP, DOWN, strict=True)])
-    return joined([slides, jumps, *[ends] * len(LESSER)], jnp.concatenate)
+    return joined([slides, jumps, *[ends] * len(UNDERPROMOTIONS)], jnp.concatenate)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 CELL = 52  # of the picture
 SEATS = ("White", "Black")
 LETTERS = "PNBRQK"
-WORDS = ("pawn", "knight", "bishop", "rook", "queen", "king")
-MEN = tuple(f"{seat} {word}" for seat in SEATS for word in WORDS)
+KINDS = ("pawn", "knight", "bishop", "rook", "queen", "king")
+PIECES = tuple(f"{seat} {word}" for seat in SEATS for word in KINDS)
 PROMOTED = {"n": "knight", "b": "bishop", "r": "rook"}
 ABOUT = {
     8: "Chess: attack the king so that nothing can save it.",
@@ -74,14 +74,14 @@ class ChessView:
         self.rules = rules
 
     def view(self) -> View:
-        signs = ", ".join(map(" ".join, zip(LETTERS, WORDS, strict=True)))
+        letters = ", ".join(map(" ".join, zip(LETTERS, KINDS, strict=True)))
         return View(
             about=ABOUT[self.rules.size],
             seats=SEATS,
             picture=self.picture,
             cells=self.cells,
             label=self.label,
-            legend=f"{signs}; capitals White, small letters Black, . empty",
+            legend=f"{letters}; capitals White, small letters Black, . empty",
             cased=True,
             lesson=LESSONS[self.rules.size],
             why_illegal=self.why_illegal,
@@ -89,12 +89,12 @@ class ChessView:
         )
 
     def cells(self, action: int) -> tuple[str, ...]:
-        way = self.rules.ways[int(action)]
+        way = self.rules.moves_by_code[int(action)]
         return tuple(self.rules.names[square] for square in way[:2]) if way else ()
 
     def label(self, action: int) -> str:
         """The name, and in brackets what becomes of a pawn that may become several pieces."""
-        name, way = self.rules.action_name(action), self.rules.ways[int(action)]
+        name, way = self.rules.action_name(action), self.rules.moves_by_code[int(action)]
         if way is None:
             return name
         becomes = PROMOTED.get(way[2]) or ("queen" if (*way[:2], "r") in self._promotions else "")
@@ -102,13 +102,13 @@ class ChessView:
 
     @functools.cached_property
     def _promotions(self) -> set[tuple[int, int, str]]:
-        return {way for way in self.rules.ways if way and way[2]}
+        return {way for way in self.rules.moves_by_code if way and way[2]}
 
     # Pictures
 
-    def men(self, s: Any) -> Array:
-        """int32[n * n]: 0 for an empty square, 1 to 6 for White's men, 7 to 12 for Black's."""
-        kinds, white = (self.rules.board.unpack(bits(x)) for x in (s.men, s.white))
+    def pieces(self, s: Any) -> Array:
+        """int32[n * n]: 0 for an empty square, 1 to 6 for White's pieces, 7 to 12 for Black's."""
+        kinds, white = (self.rules.board.unpack(bits(x)) for x in (s.pieces, s.white))
         number = (kinds * np.arange(1, 7)).sum(1)
         return jnp.where(white | (number == 0), number, number + 6).astype(jnp.int32)
 
@@ -116,23 +116,23 @@ class ChessView:
     def picture(self) -> Picture:
         rules = self.rules
         ground = Layer(tuple(pictures.square(CELL, paint) for paint in ('fill="#e9dcc0"', 'fill="#b89b72"')))
-        men = Layer(("", *map(_chessman, range(12))), ("empty", *MEN))
+        pieces = Layer(("", *map(_piece, range(12))), ("empty", *PIECES))
         parity = np.indices((rules.size, rules.size)).sum(0).ravel() % 2
 
         def look(s: Any) -> tuple[Any, ...]:
             ended = rules.over(s)
             standing = pictures.standing_code(ended, s.to_move, rules.rewards(s))
-            return (standing, rules.in_check(s) & ~ended), (parity, self.men(s))
+            return (standing, rules.in_check(s) & ~ended), (parity, self.pieces(s))
 
         status = pictures.standing(SEATS), Layer(words=("", ", in check"))
         columns, ranks = "abcdefgh"[: rules.size], "87654321"[-rules.size :]
         title = ABOUT[rules.size].partition(":")[0]
-        return pictures.board(title, list(rules.names), columns, ranks, CELL, status, (ground, men), look)
+        return pictures.board(title, list(rules.names), columns, ranks, CELL, status, (ground, pieces), look)
 
     def show(self, s: Any) -> str:
-        """Text picture: White's men in capitals, . empty, with the status below."""
-        signs, size = self.rules.signs(s), self.rules.size
-        rows = [f"{size - r}  {' '.join(signs[r * size : (r + 1) * size])}" for r in range(size)]
+        """Text picture: White's pieces in capitals, . empty, with the status below."""
+        letters, size = self.rules.letters(s), self.rules.size
+        rows = [f"{size - r}  {' '.join(letters[r * size : (r + 1) * size])}" for r in range(size)]
         return "\n".join(
             [*rows, f"   {' '.join('abcdefgh'[:size])}", pictures.status(self.picture, self.picture.compiled(s))]
         )
@@ -140,29 +140,29 @@ class ChessView:
     # Reasons
 
     def why_illegal(self, s: Any, action: int) -> str:
-        way = self.rules.ways[int(action)]
+        way = self.rules.moves_by_code[int(action)]
         if way is None:
             return ""
         start, end, sign = way
-        names, men = self.rules.names, np.asarray(self.men(s)).tolist()
-        mine = lambda square: men[square] > 0 and (men[square] > 6) == (s.to_move == 1)
-        if not men[start]:
+        names, pieces = self.rules.names, np.asarray(self.pieces(s)).tolist()
+        mine = lambda square: pieces[square] > 0 and (pieces[square] > 6) == (s.to_move == 1)
+        if not pieces[start]:
             return f"{names[start]} is empty"
         if not mine(start):
-            return f"the {MEN[men[start] - 1]} is not yours"
-        word = WORDS[(men[start] - 1) % 6]
+            return f"the {PIECES[pieces[start] - 1]} is not yours"
+        word = KINDS[(pieces[start] - 1) % 6]
         if not any(other and other[0] == start for other in self._legal(s)):
             piece = f"the {word} on {names[start]}"
             check = bool(self._in_check(s))
             return f"the king is in check, and {piece} cannot help" if check else f"{piece} cannot move"
         if mine(end):
-            return f"{names[end]} holds a {MEN[men[end] - 1]}"
+            return f"{names[end]} holds a {PIECES[pieces[end] - 1]}"
         if self._exposed(s, start, end):
             return "the king could be captured"
         return f"the {word} cannot go from {names[start]} to {names[end]}{' and be promoted' if sign else ''}"
 
     def _legal(self, s: Any) -> list[tuple[int, int, str] | None]:
-        return [self.rules.ways[action] for action in np.flatnonzero(self._mask(s))]
+        return [self.rules.moves_by_code[action] for action in np.flatnonzero(self._mask(s))]
 
     @functools.cached_property
     def _mask(self) -> Callable[[Any], Array]:
@@ -173,12 +173,12 @@ class ChessView:
         return jax.jit(self.rules.in_check)
 
     def _exposed(self, s: Any, start: int, end: int) -> bool:
-        """Whether the king could be captured after a move, be it possible for the man or not."""
+        """Whether the king could be captured after a move, be it possible for the piece or not."""
         at, to = (self.rules.board.of([square]) for square in (start, end))
-        men, kept = bits(s.men), ~(at | to)
-        men, moving = men & kept.each, (men & at.each).some
+        pieces, kept = bits(s.pieces), ~(at | to)
+        pieces, moving = pieces & kept.each, (pieces & at.each).some
         white = bits(s.white) & kept | only(s.to_move == 0, to)
-        return bool(self._in_check(s._replace(men=(men | only(moving, to.each)).array, white=white.array)))
+        return bool(self._in_check(s._replace(pieces=(pieces | only(moving, to.each)).array, white=white.array)))
 
     def why_over(self, s: Any) -> str:
         if s.forfeit >= 0 or not self.rules.over(s):
@@ -188,7 +188,7 @@ class ChessView:
         return self.rules.why_drawn(s)
 
 
-def _chessman(number: int) -> str:
+def _piece(number: int) -> str:
     white = number < 6
     fill, stroke = ("#fbfaf5", "#20242a") if white else ("#20242a", "#fbfaf5")
     paint = f'fill="{fill}" stroke="{stroke}" stroke-width="{1.6 if white else 0.8}" paint-order="stroke"'

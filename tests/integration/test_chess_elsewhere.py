@@ -25,8 +25,8 @@ def labels(rules: Rules, module) -> np.ndarray:
     number = lambda square: square % size * size + size - 1 - square // size
     there = jax.device_get(jax.vmap(module.Action._from_label)(jnp.arange(size * size * rules.kinds)))
     code_of = {way: code for code, way in enumerate(zip(*map(np.ndarray.tolist, _fields(there)), strict=True))}
-    ways = ((number(way[0]), number(way[1]), SIGNS[way[2]]) if way else None for way in rules.ways)
-    return np.array([code_of.get(way, -1) if way else -1 for way in ways], np.int32)
+    moves_by_code = ((number(way[0]), number(way[1]), SIGNS[way[2]]) if way else None for way in rules.moves_by_code)
+    return np.array([code_of.get(way, -1) if way else -1 for way in moves_by_code], np.int32)
 
 
 def _fields(actions):
@@ -41,7 +41,7 @@ def test_random_games_are_the_same_in_pgx(size, name, module, lanes):
     """Legal moves before every ply, the end and the result."""
     game, env, rules = envs.make(f"chess:size={size}"), pgx.make(name), Rules(size)
     label, frame = labels(rules, importlib.import_module(module)), jnp.asarray(rules.to_mover_frame)
-    assert ((label >= 0) | np.array([way is None or bool(way[2]) for way in rules.ways])).all()
+    assert ((label >= 0) | np.array([way is None or bool(way[2]) for way in rules.moves_by_code])).all()
 
     @compiled
     @jax.vmap

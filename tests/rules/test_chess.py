@@ -40,9 +40,11 @@ def test_positions_after_some_plies_are_as_many_as_published(size, fen, counts):
     states, found = jax.tree.map(lambda x: np.asarray(x)[None], rules.from_fen(fen)), []
     for _ in counts:
         masks, after, full = [], [], np.arange(LANES)
-        for at in range(0, len(states.quiet), LANES):
-            place = np.minimum(full + at, len(states.quiet) - 1)
-            masks.append(np.asarray(mask(jax.tree.map(lambda x, p=place: x[p], states)))[: len(states.quiet) - at])
+        for at in range(0, len(states.halfmove_clock), LANES):
+            place = np.minimum(full + at, len(states.halfmove_clock) - 1)
+            masks.append(
+                np.asarray(mask(jax.tree.map(lambda x, p=place: x[p], states)))[: len(states.halfmove_clock) - at]
+            )
         lanes, actions = np.nonzero(np.concatenate(masks))
         found.append(len(lanes))
         if len(found) == len(counts):
@@ -124,7 +126,7 @@ def test_frames():
 
 @pytest.mark.parametrize("size", [8, 5])
 def test_planes_and_codes_belong_to_the_cells(size):
-    """In the mover's frame a move belongs to the cell with the man that makes it; the first planes show these men."""
+    """In the mover's frame a move belongs to the cell of the piece that makes it, which the first planes show."""
     game = envs.make(f"chess:size={size}")
     step, mask, observe = jax.jit(game.step), jax.jit(game.mask), jax.jit(game.observe)
     draw, s, seen = np.random.default_rng(0), game.init(), 0
@@ -142,7 +144,7 @@ def test_planes_and_codes_belong_to_the_cells(size):
 
 
 def test_planes_by_hand():
-    """Black, to move, sees the board from his side: his king on e8 is at the bottom."""
+    """Black, to move, sees the board from the other side: the king on e8 is at the bottom."""
     s = envs.make("chess").from_record({"fen": "4k2r/8/8/8/pP6/8/8/4K3 b k b3 25 40"})
     planes = np.asarray(envs.make("chess").observe(s))
     set_at = lambda plane: sorted("abcdefgh"[c] + str(1 + r) for r, c in np.argwhere(planes[..., plane]))
@@ -198,14 +200,14 @@ def test_reasons_for_the_end(fen, moves, result, reason):
     assert (end.over, end.rewards, end.why) == (True, (result, -result), reason)
 
 
-FEW = [  # men besides the kings, whether they are too few
+FEW = [  # pieces besides the kings, whether they are too few
     ("", True), ("N", True), ("b", True), ("NN", False), ("Bn", False), ("P", False), ("r", False), ("q", False),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("men", "few"), FEW)
-def test_men_that_cannot_mate(men, few):
-    row = f"{men}{8 - len(men)}" if men else "8"
+@pytest.mark.parametrize(("pieces", "few"), FEW)
+def test_men_that_cannot_mate(pieces, few):
+    row = f"{pieces}{8 - len(pieces)}" if pieces else "8"
     assert after(fen=f"7k/8/8/8/{row}/8/8/7K w - - 0 1").over == few
 
 
@@ -263,7 +265,7 @@ REFUSED = [
     ("4k3/8/8/8/8/8/4K3 w - - 0 1", "8 rows of 8 squares"),
     ("4k3/8/8/8/8/8/8/4K2X w - - 0 1", "the letters pnbrqk"),
     ("4k2P/8/8/8/8/8/8/4K3 w - - 0 1", "a pawn stands on the first or last row"),
-    ("4k3/8/8/8/8/8/PPPPPPPP/RNBQKBNQ w - - 0 1", "White has more men than pawns can become"),
+    ("4k3/8/8/8/8/8/PPPPPPPP/RNBQKBNQ w - - 0 1", "White has more pieces than pawns can become"),
     ("4k3/8/8/8/8/8/8/4K3 w K - 0 1", "castling K needs a king and a rook"),
     ("4k3/8/8/8/8/8/8/4K3 w - e6 0 1", "no pawn has just passed e6"),
     ("4k3/8/8/8/4P3/8/8/4K3 w - e3 0 1", "expected a square that a pawn has passed"),
