@@ -204,14 +204,14 @@ class Rules:
         passed = only(pawn & (jnp.abs(down) == 2), board.at(start + down // 2 * size))
         castling = s.castling & ~((at | to).each & self.castling_squares).some if size == 8 else s.castling
         after = s._replace(
-            pieces=(pieces & ~gone.each | put).array,
-            white=whites.array,
+            pieces=(pieces & ~gone.each | put).once.array,
+            white=whites.once.array,
             castling=castling,
             halfmove_clock=jnp.where(pawn | taken, 0, s.halfmove_clock + 1).astype(jnp.int16),
             ply=s.ply + jnp.int16(1),
             to_move=1 - s.to_move,
         )
-        return self._with_hash(self._with_target(after, passed))
+        return self._with_hash(self._with_target(after, passed.once))
 
     def _with_target(self, s: State, passed: Bits) -> State:
         """The position in which a pawn has just passed a square, or none."""

@@ -68,8 +68,16 @@ class Bits:
     @property
     def union(self) -> Bits:
         """Of the boards along the last axis."""
-        join = lambda x: jax.lax.reduce(x, np.uint32(0), jax.lax.bitwise_or, (x.ndim - 1,))
-        return Bits(tuple(join(jnp.asarray(x)) for x in self.words))
+        words = tuple(map(jnp.asarray, self.words))
+        # One reduction of all words: one for each would compute what leads to them once for each.
+        join = lambda x, y: tuple(map(jax.lax.bitwise_or, x, y))
+        return Bits(tuple(jax.lax.reduce(words, (np.uint32(0),) * len(words), join, (words[0].ndim - 1,))))
+
+    @property
+    def once(self) -> Bits:
+        """The same boards, which XLA then computes only once. It joins elementwise operations with whatever reads them,
+        and so computes them again for every reader, but not a reduction, such as the union of two halves."""
+        return Bits(tuple(x[..., None] & HALVES for x in map(jnp.asarray, self.words))).union
 
     @property
     def some(self) -> Array:
@@ -153,11 +161,8 @@ class Board:
 
     def unpack(self, boards: Bits) -> Array:
         """bool[n * n, ...]"""
-        # The union of two halves changes nothing, but XLA makes a reduction only once. Anything else that leads to the
-        # boards it would compute again for every square.
-        boards = Bits(tuple(x[..., None] & HALVES for x in map(jnp.asarray, boards.words))).union
         places = lambda x: np.arange(32, dtype=np.uint32).reshape(32, *(1,) * x.ndim)
-        return jnp.concatenate([(x >> places(x) & 1) == 1 for x in boards.words])[: self.squares]
+        return jnp.concatenate([(x >> places(x) & 1) == 1 for x in boards.once.words])[: self.squares]
 
     @functools.cached_property
     def everywhere(self) -> Bits:
@@ -277,7 +282,7 @@ def moves(board: Board, own: Side, other: Side, white: Array, threat: Threats, c
     pull = lambda boards: board.step(boards, BACK)  # what is one step further on in each direction
     goal, vacant = pull(goals.each), pull(empty.each)
     steps = where(AHEAD, vacant & goal, pull((theirs & threat.evasions).each)) & free
-    steps = only(forward, pawns & steps | capturers.each & pull(target.each))
+    steps = only(forward, pawns & steps | capturers.each & pull(target.each)).once
     kings = own.pieces[KING].each & pull((~mine & ~threat.attacked).each)
     found, clear = [pieces & goal & free | steps | kings], vacant
     for distance in range(2, board.size):
@@ -287,7 +292,7 @@ def moves(board: Board, own: Side, other: Side, white: Array, threat: Threats, c
         if distance == 2 and board.size == 8:
             first = where(white, board.row(6), board.row(1)).each
             found[-1] |= only(forward & AHEAD, pawns & first & clear & goal & free)
-    slides = Bits(tuple(x.reshape(-1) for x in joined(found).words))
+    slides = Bits(tuple(x.reshape(-1) for x in joined([boards.once for boards in found]).words))
     jumps = (own.pieces[KNIGHT] & ~threat.pinned).each & board.step(goals.each, KNIGHT_MOVES_BACK)
     last = where(white, board.row(1), board.row(board.size - 2))
     ends = joined([where(white, steps[up], steps[down]) & last for up, down in zip(UP, DOWN, strict=True)])

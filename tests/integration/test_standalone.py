@@ -89,6 +89,12 @@ def exchanged(x):
     return jax.lax.fori_loop(0, 3, lambda i, pair: (pair[1], pair[0][::-1], pair[2]), (x, x + 1, x[0]))
 
 
+def highest(x, axes):
+    """The largest entry and its square: the second follows the first."""
+    join = lambda a, b: (jnp.maximum(a[0], b[0]), jnp.where(b[0] > a[0], b[1], a[1]))
+    return jax.lax.reduce((x, x * x), (np.int32(-200), np.int32(0)), join, axes)
+
+
 def written(x):
     return jax.lax.dynamic_update_slice(x, x[:2, :2], (9, 1))
 
@@ -99,6 +105,7 @@ SMALL = {
     "bits": (lambda x: (jax.lax.population_count(x), jax.lax.clz(x), ~x, x ^ 5, (x > 0) & (x != 9)), X),
     "division": (lambda x: (jax.lax.div(x, 4), jax.lax.rem(x, 4), x // 4, x % 4, jnp.sign(x)), X),
     "sums": (lambda x: (x.sum(), x.max(0), x.min(1), x.prod(1), (x > 1).any(0), x.argmax(1), x.cumsum(1)), X),
+    "joins": (lambda x: (highest(x, (1,)), highest(x, (0, 1)), highest(x.T[..., None] * 3, (1,))), X),
     "shapes": (lambda x: (x.T[::-1], jnp.pad(x, ((1, 0), (0, 2)), constant_values=7), jnp.roll(x, 1, 1), x[:, ::2]), X),
     "indices": (lambda x: (x[x[2] & 1], x[jnp.abs(x) % 3, 1], jnp.take(x, 9, axis=0, mode="fill")), X),
     "writes": (lambda x: (x.at[1, 2].set(5), x.at[x[2] & 1, 3].add(x[0]), x.at[7].set(1)), X),

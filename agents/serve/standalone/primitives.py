@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend import core as jex_core
 
 from agents.serve.standalone.values import Code, Index, Shape, Value, affine, literal, plus, scalar, times
 
@@ -330,6 +331,34 @@ PRIMITIVES.update({
         ("and", "and", lambda d: -1 if d.kind == "i" else max_of_type(d)),
     )
 })  # fmt: skip
+
+
+@primitive("reduce")
+def reduce_together(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
+    """Several arrays that an operation joins at once."""
+    half, axes = len(inputs) // 2, params["dimensions"]
+    arrays, starts, shape = inputs[:half], inputs[half:], inputs[0].shape
+    order = np.argsort([d for d in range(len(shape)) if d not in axes] + list(axes))
+    join = jex_core.jaxpr_as_fun(params["jaxpr"])
+    targets = [code.empty(Shape(out.shape, x.dtype)) for x in arrays]
+
+    def assign(targets: Sequence[Value], values: Sequence[Value], at: Sequence[Index] = (), sign: str = "") -> None:
+        for target, value in zip(targets, values, strict=True):
+            code.put(f"{sign}{target.at(at)} = {value.at(())};")
+
+    def body(outer: Sequence[Index]) -> None:
+        totals = [scalar(code.name("s"), x.dtype) for x in arrays]
+        assign(totals, starts, sign="let ")
+
+        def add(inner: Sequence[Index]) -> None:
+            entries = [scalar(x.at([(*outer, *inner)[i] for i in order]), x.dtype) for x in arrays]
+            assign(totals, [code.local(x.dtype, x.at(())) for x in code.inline(join, [*totals, *entries])])
+
+        code.loop([shape[d] for d in axes], add)
+        assign(targets, totals, outer)
+
+    code.loop(out.shape, lambda outer: code.put(code.inside(lambda: body(outer))))
+    return targets
 
 
 # Matrices
