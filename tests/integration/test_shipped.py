@@ -71,9 +71,9 @@ def test_swaps_every_first_move_that_wins_and_no_other(name, wins):
 ALONE = [*GO, *HEX, "othello", "gomoku_9x9", "gomoku_15x15"]
 
 
-@pytest.mark.parametrize(("name", "simulations"), [*((name, 0) for name in ALONE), ("gardner_chess", 16)])
+@pytest.mark.parametrize(("name", "simulations"), [*((name, 0) for name in ALONE), ("gardner_chess", 16), ("chess", 16)])
 def test_random_moves_lose(name, simulations):
-    """Nearly all of 20 games. The network alone is enough, but for Gardner's chess, where it draws many."""
+    """Nearly all of 20 games. The network alone is enough, but for chess, where it draws many."""
     path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
     alone, random = (make_player(spec, game, 0) for spec in (f"{path}@{simulations}", "random"))
