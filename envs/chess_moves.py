@@ -69,14 +69,14 @@ class Bits:
     def union(self) -> Bits:
         """Of the boards along the last axis."""
         words = tuple(map(jnp.asarray, self.words))
-        # One reduction of all words: one for each would compute what leads to them once for each.
+        # One reduction of all words, because separate ones would each compute the inputs that the words share.
         join = lambda x, y: tuple(map(jax.lax.bitwise_or, x, y))
         return Bits(tuple(jax.lax.reduce(words, (np.uint32(0),) * len(words), join, (words[0].ndim - 1,))))
 
     @property
     def once(self) -> Bits:
-        """The same boards, which XLA then computes only once. It joins elementwise operations with whatever reads them,
-        and so computes them again for every reader, but not a reduction, such as the union of two halves."""
+        """The same boards as the union of two halves. XLA computes such a reduction once, but elementwise operations
+        again in each of their readers."""
         return Bits(tuple(x[..., None] & HALVES for x in map(jnp.asarray, self.words))).union
 
     @property
