@@ -35,6 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     with cli.errors():
         mesh.claim_cores()
+        cli.collect_rarely()
         cli.keep_compiled()
         command = cli.parse_command(Command, arguments, description=__doc__) if arguments else None
         if isinstance(command, Solved):

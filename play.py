@@ -39,6 +39,7 @@ def write_pages(options: PlayOptions) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     with cli.errors():
         options = cli.parse_command(PlayOptions, sys.argv[1:] if arguments is None else arguments, description=__doc__)
+        cli.collect_rarely()
         cli.keep_compiled()
         if options.export:
             return write_pages(options)

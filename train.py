@@ -34,6 +34,7 @@ def train(config: Config, resume: Path | None) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     with processes.together(), cli.errors():
+        cli.collect_rarely()
         cli.keep_compiled()
         config, resume = training(sys.argv[1:] if arguments is None else arguments)
         train(config, resume)
