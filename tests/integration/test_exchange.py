@@ -62,7 +62,11 @@ def check_onnx(trained, tolerance=1e-4):
     assert np.ptp(wanted[0], axis=0).max() > 10 * tolerance  # positions differ
 
 
-@pytest.mark.parametrize("name", [path.parent.name for path in sorted((ROOT / "models").glob("*/network.npz"))])
+# One of each structure: other sizes bring no other operations.
+STRUCTURES = ["chess", "evopawness", "foq", "foq_multi", "gardner_chess", "go_9x9", "hex_5x5", "sum_to_100"]
+
+
+@pytest.mark.parametrize("name", STRUCTURES)
 def test_onnx_gives_the_answers_of_shipped_networks(name):
     check_onnx(load_network(ROOT / "models" / name))
 

@@ -15,8 +15,9 @@ from agents.search import policies as search_lib
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("loop", ["native", "mctx"])
-@pytest.mark.parametrize("spec", ["foq:rows=4,cols=5", "tictactoe"])
+@pytest.mark.parametrize(
+    ("loop", "spec"), [("native", "foq:rows=4,cols=5"), ("native", "tictactoe"), ("mctx", "tictactoe")]
+)
 def test_never_illegal_and_finished_games_do_no_harm(kind, loop, spec):
     game = envs.make(spec)
     states = random_positions(game, 64, game.max_plies)
@@ -43,20 +44,21 @@ def random_orders(count):
     return game, states
 
 
-SAME = [("gumbel", "foq"), ("gumbel", "tictactoe"), ("gumbel", "order"), ("puct", "foq"), ("puct", "order")]
+SAME = [
+    ("gumbel", "foq:rows=3,cols=4", 7, 64), ("gumbel", "foq:rows=5,cols=6", 100, 5), ("gumbel", "tictactoe", 32, 17),
+    ("gumbel", "order", 32, 17), ("puct", "foq:rows=4,cols=5", 32, 17), ("puct", "order", 7, 64),
+    ("puct", "order", 100, 5),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "spec"), SAME)
-@pytest.mark.parametrize(
-    ("simulations", "count", "board"), [(7, 64, "rows=3,cols=4"), (32, 17, "rows=4,cols=5"), (100, 5, "rows=5,cols=6")]
-)
-def test_our_loop_answers_as_mctx(kind, spec, simulations, count, board, record_property):
+@pytest.mark.parametrize(("kind", "spec", "simulations", "count"), SAME)
+def test_our_loop_answers_as_mctx(kind, spec, simulations, count, record_property):
     """Same noise, same model: the same policy, and the same move wherever the margin is more than rounding. With PUCT
     mctx decides equal scores by lot and ours by order: of eight lots what does not hang on them is the same."""
     if spec == "order":
         game, states = random_orders(count)
     else:
-        game = envs.make(f"{spec}:{board}" if spec == "foq" else spec)
+        game = envs.make(spec)
         states = random_positions(game, count, game.max_plies * 2 // 3)
     going = np.asarray(jax.vmap(game.mask)(states)).any(1)
     net, config = noisy_network(game.num_actions), Config(num_simulations=simulations, search=kind)
@@ -70,7 +72,7 @@ def test_our_loop_answers_as_mctx(kind, spec, simulations, count, board, record_
     certain = (np.ptp(drawn, axis=0) < 1e-6).all(-1)
     if kind == "puct":
         apart = f"{(going & ~certain).sum()} of {going.sum()} searches"
-        record_property("report", f"lots in mctx's puct  {spec:6s} {simulations:3d} simulations: decide {apart}")
+        record_property("report", f"lots in mctx's puct  {spec:17s} {simulations:3d} simulations: decide {apart}")
     assert certain[going].mean() > 0.5
     going &= certain
     np.testing.assert_allclose(ours.policy[going], reference.policy[going], atol=1e-5)

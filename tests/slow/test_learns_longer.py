@@ -1,4 +1,4 @@
-"""The recipes that take a minute each learn tic-tac-toe."""
+"""The recipes of the articles learn tic-tac-toe."""
 
 import pytest
 from recipes import learns
@@ -12,6 +12,7 @@ OPTIONS = {
         "--rating_games=100",
     ),
     "evopawness": ("--iterations=36", "--num_envs=128", "--batch_size=128", "--rating_positions=25600"),
+    "value_generations": ("--iterations=4", "--num_envs=3000", "--learning_rate=1e-3", "--channels=256"),
 }
 
 
