@@ -377,9 +377,13 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
         output, changed = module(True, axis).apply(weights, planes, counted, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
+    @jax.jit  # so that one trace serves the root, the leaves and every platform
+    def answer(weights, planes) -> Any:
+        return module(False).apply(weights, planes)[:2]
+
     @jax.jit
     def apply(weights, planes) -> Any:
-        ask = lambda planes: module(False).apply(weights, planes)[:2]
+        ask = functools.partial(answer, weights)
         on_cpu, on_tpu = (functools.partial(in_parts, ask, rows) for rows in (CPU_ROWS, TPU_ROWS))
         return jax.lax.platform_dependent(planes, cpu=on_cpu, tpu=on_tpu, default=ask)
 
