@@ -76,7 +76,10 @@ class Prover:
     """A compiled proof search for one game."""
 
     begin: Callable[[Question, Any, Any], Graph]
-    """(question, weights, position) -> a graph with the position as node 0 and nodes for its undecided moves."""
+    """(question, weights, position) -> a graph with the position as node 0."""
+    widen: Callable[[Graph, Question, Any], Graph]
+    """(graph, question, weights) -> the new graph with nodes for the position's undecided moves, so that each can be
+    searched by itself."""
     search: Callable[[Graph, Question, Any, Any], Graph]
     """(graph, question, weights, node) -> the graph after `ROUNDS` rounds below the node. Stops early if the node is
     decided or the graph is full."""
@@ -95,11 +98,10 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
     look = functools.partial(_evaluate_leaves, game, evaluate)
 
     def begin(question, weights, state):
-        """Makes nodes of the position's undecided moves, so that each can be searched by itself."""
         one = jax.tree.map(lambda x: jnp.asarray(x)[None], state)
         found = look(question, weights, one)
         empty = lambda x, fill: jnp.full((max_positions, *x.shape[1:]), fill, x.dtype)
-        graph = Graph(
+        return Graph(
             size=jnp.int32(1),
             rounds=jnp.int32(0),
             drawn=found.drawn[0],
@@ -112,7 +114,9 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
             codes=jnp.zeros((2 * max_positions, 2), jnp.uint32),
             nodes=jnp.full(2 * max_positions, EMPTY, jnp.int32),
         )
-        slot, open_ = jnp.arange(game.max_legal), (found.leaves.prove[0] > 0) & (found.leaves.refute[0] > 0)
+
+    def widen(graph, question, weights):
+        slot, open_ = jnp.arange(game.max_legal), (graph.leaves.prove[0] > 0) & (graph.leaves.refute[0] > 0)
         graph = expand(graph, question, weights, jnp.zeros_like(slot), slot, open_)
         return _back_up(graph, jnp.zeros((1, 1), jnp.int32), 1)
 
@@ -149,7 +153,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
 
         return jax.lax.while_loop(more, one_round, (0, graph))[1]
 
-    return Prover(jax.jit(begin), jax.jit(search, donate_argnums=0))
+    return Prover(jax.jit(begin), jax.jit(widen, donate_argnums=0), jax.jit(search, donate_argnums=0))
 
 
 # Nodes
@@ -465,6 +469,7 @@ class ProofSearch:
         question = Question(jnp.int32(self.game.player(self.state)), jnp.float32(least))
         actions = np.flatnonzero(np.asarray(self.game.mask(self.state))).tolist()
         graph = self.prover.begin(question, self.weights, self.state)
+        graph = self.prover.widen(graph, question, self.weights)
         graph = self.decide(graph, question, 0)
         for slot in range(len(actions)) if all_moves else ():
             child = int(graph.children[0, slot])
