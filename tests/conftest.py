@@ -21,7 +21,9 @@ TESTS = pathlib.Path(__file__).parent
 MARKED = {"integration": "integration", "fuzz": "integration", "ui": "ui", "slow": "slow"}
 
 # Helpers with assertions say what differed.
-pytest.register_assert_rewrite("envs.check", "gtp_dialogue", "programs", "recipes", "solved_boards", "solved_tictactoe")
+pytest.register_assert_rewrite(
+    "envs.check", "gtp_dialogue", "notebooks", "programs", "recipes", "solved_boards", "solved_tictactoe"
+)
 
 pytest_plugins = ["shared_fixtures"]
 
