@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -18,7 +19,7 @@ import pytest
 
 TESTS = pathlib.Path(__file__).parent
 # Folders that plain `pytest` leaves out, and the markers of their tests.
-MARKED = {"integration": "integration", "fuzz": "integration", "ui": "ui", "slow": "slow"}
+MARKED = {"integration": "integration", "fuzz": "integration", "ui": "ui", "nightly": "nightly", "slow": "slow"}
 
 # Helpers with assertions say what differed.
 pytest.register_assert_rewrite(
@@ -27,13 +28,14 @@ pytest.register_assert_rewrite(
 
 pytest_plugins = ["shared_fixtures"]
 
+gc.set_threshold(20_000)  # as the programs do, see agents/runtime/cli.py
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
 
 
 def pytest_configure(config):
     """Tests spend most of their time compiling, which takes a third as long without the costly passes and with XLA's
     older code generator. Only slow tests run their programs for long."""
-    if config.option.markexpr and "slow" not in config.option.markexpr.replace("not slow", ""):
+    if config.option.markexpr and not config.option.markexpr.startswith("slow"):
         jax.config.update("jax_disable_most_optimizations", True)
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"  # and in the processes that they start
         os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
@@ -41,7 +43,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
-    """Marks the tests of a folder with its tier."""
+    """Marks the tests of a folder with its tier. A test marked `nightly` in another folder is left out there."""
     for item in items:
         for folder, tier in MARKED.items():
             if TESTS / folder in item.path.parents:

@@ -24,6 +24,7 @@ def test_selfplay_and_its_network_alone(monkeypatch):
     assert row["moves_per_second"] > 0 and 0 < row["share"] < 2 and row["ratio"] > 0
 
 
+@pytest.mark.nightly
 def test_an_iteration_of_training(monkeypatch):
     monkeypatch.setattr(train, "CPU", [("tictactoe", 4, 8, 1, 4, 2, 4)])
     (row,) = train.measure(None)

@@ -130,6 +130,7 @@ def test_solved_positions_are_counted(run):
     assert "nowhere.jsonl" in errors
 
 
+@pytest.mark.nightly
 def test_the_gate_lets_the_better_one_through(run):
     home, _, _ = run
     for players, verdict in ((("minimax:3", "random"), 0), (("random", "minimax:3"), 1)):
@@ -214,6 +215,7 @@ def report(*arguments):
     )  # fmt: skip
 
 
+@pytest.mark.nightly
 def test_a_page_about_value_generations(tmp_path):
     """The two plots of the tic-tac-toe article, and of the race to a sum the value of every total."""
     options = ("--recipe=value_generations", "--num_envs=64", "--channels=16", "--rating_games=8", "--iterations=3")
@@ -325,6 +327,7 @@ def test_sigterm_saves_and_exits_cleanly(tmp_path):
     assert (tmp_path / f"a/networks/{last}").is_dir()
 
 
+@pytest.mark.nightly
 def test_a_ladder_that_was_stopped_goes_on(run, tmp_path, monkeypatch, capsys):
     """Matches that ended are not played again; the ratings are those of a ladder that was never stopped."""
     import shutil

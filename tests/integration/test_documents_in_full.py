@@ -36,6 +36,7 @@ def test_pictures_of_the_documents_can_be_drawn(path, draws, tmp_path):
             assert (ROOT / name.removeprefix("--out=")).exists()
 
 
+@pytest.mark.nightly
 def test_the_python_of_the_documents_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
     rules, depth = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/start.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -27,7 +27,7 @@ assert not any(name.split(".")[0] in ("agents", "envs") for name in sys.modules)
 """
 
 
-@pytest.mark.parametrize("name", ["connect_four", "foq_multi", "sum_to_100"])
+@pytest.mark.parametrize("name", ["connect_four", pytest.param("foq_multi", marks=pytest.mark.nightly), "sum_to_100"])
 def test_another_program_evaluates_the_network(tmp_path, name):
     exported, planes_at = tmp_path / "net.stablehlo", tmp_path / "planes.npy"
     command = [sys.executable, "-m", "agents.storage.export", f"models/{name}", str(exported)]

@@ -23,6 +23,7 @@ def run(script: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("example", "name"), [(0, "attention"), (2, "playouts")])
 def test_a_network_and_an_algorithm_of_ones_own_train(example, name, tmp_path):
     run(EXAMPLES[example], tmp_path)

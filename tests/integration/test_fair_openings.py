@@ -15,7 +15,9 @@ from agents.arena import openings
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 
 
-@pytest.mark.parametrize(("name", "count"), [("tictactoe", 8), ("foq_multi:rows=5,cols=6", 60)])
+@pytest.mark.parametrize(
+    ("name", "count"), [("tictactoe", 8), pytest.param("foq_multi:rows=5,cols=6", 60, marks=pytest.mark.nightly)]
+)
 def test_fair_openings_are_those_that_are_not_decided(name, count):
     """Where who is to move can win at once it is decided."""
     game = envs.make(name)

@@ -4,6 +4,7 @@ import dataclasses
 
 import jax
 import numpy as np
+import pytest
 
 import envs
 from agents.config import Config, preset
@@ -19,6 +20,7 @@ SMALL = Config(
 ONE = mesh.make_mesh(16, 32, 1)
 
 
+@pytest.mark.nightly
 def test_of_othello_the_discs_in_the_end_are_learnt():
     """After an iteration as long as a game, rows tell who has more discs, as the results do."""
     game = envs.make("othello")
@@ -34,6 +36,7 @@ def test_of_othello_the_discs_in_the_end_are_learnt():
     assert (np.asarray(batch.future)[:, 64] == 2).all()
 
 
+@pytest.mark.nightly
 def test_three_players_learn_a_value_for_every_seat():
     game = envs.make("foq_multi:rows=4,cols=4")
     small = {"channels": 8, "blocks": 1, "slides": False, "num_simulations": 4}

@@ -29,6 +29,7 @@ def parts():
     return game, start, jax.jit(make_iteration(game, net, SMALL, one)), one
 
 
+@pytest.mark.nightly
 def test_accelerators_search_side_by_side_and_find_the_same(parts, monkeypatch):
     """Eight searches from other positions, one after another and three at once."""
     rows = proof_targets.rows_per_iteration(SMALL) * SMALL.num_envs
@@ -111,6 +112,7 @@ def test_a_run_goes_on_with_its_lessons(parts, tmp_path):
     assert one_on.proof_targets.there.sum() > 0
 
 
+@pytest.mark.nightly
 def test_devices_search_below_lanes_of_their_own():
     devices = mesh.make_mesh(16, 32, 2)
     game = envs.make(SMALL.env)

@@ -23,7 +23,7 @@ def tictactoe(picture: str):
     return envs.make("tictactoe").from_record({"board": cells, "to_move": 1 if sum(cells) == 0 else -1})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["gumbel", pytest.param("puct", marks=pytest.mark.nightly)])
 def test_copies_on_several_devices(kind):
     """The first tree goes without noise, wherever the others are; those see other noise on every device."""
     game = envs.make("foq:rows=4,cols=5")

@@ -69,7 +69,11 @@ def lowered(function, arguments) -> str:
     return export(*arguments).mlir_module()
 
 
-@pytest.mark.parametrize("name", list(programs()))
+RARELY = ("iteration tied", "iteration x2")
+NAMES = [pytest.param(name, marks=pytest.mark.nightly if name in RARELY else ()) for name in programs()]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_lowers_for_tpu(name, record_property):
     function, arguments = programs()[name]
     text = lowered(function, arguments)

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parents[2]
 GAME = "go:size=5,komi=24.5"
@@ -55,6 +56,7 @@ def test_ctrl_c_ends_a_match_without_a_traceback():
     assert (process.returncode, output, errors.strip()) == (130, "", "")
 
 
+@pytest.mark.nightly
 def test_a_search_by_the_clock_plays_a_match():
     began = time.monotonic()
     done = evaluate("models/tictactoe@0.05s", "uct:0.05s", "--games=4", "--json")

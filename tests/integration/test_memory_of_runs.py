@@ -14,7 +14,11 @@ from agents.runtime import mesh
 
 
 @pytest.mark.parametrize(
-    ("there", "smaller"), [(10_000_000, {"replay_capacity"}), (3_000_000, {"replay_capacity", "num_envs"})]
+    ("there", "smaller"),
+    [
+        pytest.param(10_000_000, {"replay_capacity"}, marks=pytest.mark.nightly),
+        (3_000_000, {"replay_capacity", "num_envs"}),
+    ],
 )
 def test_the_advice_of_a_run_that_does_not_fit_lets_it_begin(there, smaller, monkeypatch):
     """Rows of 87 bytes, which self-play and saving double and treble: 40,000 of them are more than 10 MB."""

@@ -47,6 +47,7 @@ def test_a_run_begins_with_the_network_of_another(folders):
     assert sizes(folders[1])["input_planes"] == 5  # all that the game has today, and what the network keeps
 
 
+@pytest.mark.nightly
 def test_a_run_begins_with_the_network_of_another_grown(folders):
     """Twice as wide and one block deeper it gives the same values and probabilities."""
     game, small = envs.make(SPEC), models.about(folders[1])["config"]
@@ -59,6 +60,7 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
 
 
+@pytest.mark.nightly
 def test_a_run_begins_with_the_network_of_another_that_sees_more(tmp_path):
     """It gives the same values and probabilities, whatever the further planes show."""
     game, (_, model) = envs.make(SPEC), run_and_model(tmp_path, input_planes=2)

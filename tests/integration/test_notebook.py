@@ -56,6 +56,7 @@ def test_explore_notebook(drawn):
     assert pictures(cells) == 3
 
 
+@pytest.mark.nightly
 def test_your_game_notebook(drawn, tmp_path):
     cells, printed = execute("your_game.ipynb", OPTIONS=f"{TINY} --iterations=2", GAMES=4, RUN=str(tmp_path / "run"))
     assert "rules hold" in printed

@@ -21,7 +21,7 @@ MANY = 1 << 16
 SOLVED = [
     ("foq:rows=3,cols=3", {1, 3}),
     ("foq:rows=4,cols=4", set()),
-    ("foq:rows=5,cols=6", {2, 6, 12}),
+    pytest.param("foq:rows=5,cols=6", {2, 6, 12}, marks=pytest.mark.nightly),
     ("foq_single:rows=3,cols=3", {2, 6, 8}),
     ("foq_single:rows=4,cols=6", {5}),
 ]
@@ -47,6 +47,7 @@ def test_positions_of_flight_of_queen(variant, file):
         assert verdict.value == 1
 
 
+@pytest.mark.nightly
 def test_a_network_changes_the_way_and_not_the_answer():
     """One that always thinks the first of all moves best and every position lost."""
     game = envs.make("foq:rows=4,cols=6")

@@ -11,7 +11,7 @@ import envs
 from agents.players.stateful import make_mover
 
 
-@pytest.mark.parametrize("otherwise", ["random", "uct:8"])
+@pytest.mark.parametrize("otherwise", ["random", pytest.param("uct:8", marks=pytest.mark.nightly)])
 def test_who_proves_first_wins_what_is_won(otherwise):
     """On 4 x 4 the second of two queens wins (rules of the game, table of solved boards): so does a player of random
     moves with proofs, whatever the first one does. Where all is lost the other player's move is made."""

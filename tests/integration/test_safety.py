@@ -34,6 +34,7 @@ def nothing_goes_on():
     end_all()
 
 
+@pytest.mark.nightly
 def test_three_kills(tmp_path):
     kill_and_go_on(tmp_path, 3, seed=0)
 
@@ -145,7 +146,10 @@ def test_sigterm_while_compiling(tmp_path):
 
 @pytest.mark.parametrize(
     ("option", "words"),
-    [("--learning_rate=1e36", "the network answered with"), ("--future_weight=1e39", " updates in a row had losses")],
+    [
+        ("--learning_rate=1e36", "the network answered with"),
+        pytest.param("--future_weight=1e39", " updates in a row had losses", marks=pytest.mark.nightly),
+    ],
 )
 def test_a_run_that_diverges_stops_with_a_diagnosis(tmp_path, option, words):
     """Steps that leave weights finite, but not what the network makes of them; and a loss beyond float32's range."""

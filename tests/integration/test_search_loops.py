@@ -142,6 +142,7 @@ def test_both_forms_of_writes_grow_the_same_trees(kind, slots):
         np.testing.assert_allclose(getattr(selected, name), values, atol=1e-6, err_msg=name)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("spec", "simulations", "options"),
     [

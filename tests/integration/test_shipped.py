@@ -23,8 +23,8 @@ GO, HEX = ("go_7x7", "go_9x9", "go_13x13"), ("hex_5x5", "hex_6x6", "hex_7x7", "h
         ("tictactoe", "tictactoe_solved.jsonl.gz", 0, 1.0),
         ("sum_to_100", "sum_to_100_solved.jsonl", 0, 1.0),
         ("connect_four", "connect_four_unfiltered_solved.jsonl.gz", 0, 0.95),  # 98.3%
-        ("foq", "foq_solved.jsonl.gz", 32, 0.85),  # its card has 91.9%
-        ("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.58),  # 66.4%
+        pytest.param("foq", "foq_solved.jsonl.gz", 32, 0.85, marks=pytest.mark.nightly),  # its card has 91.9%
+        pytest.param("foq_single", "foq_variants_solved.jsonl.gz", 0, 0.58, marks=pytest.mark.nightly),  # 66.4%
         ("hex_5x5", "hex_5x5_solved.jsonl.gz", 0, 0.93),  # 97.0%
         ("hex_6x6", "hex_6x6_solved.jsonl.gz", 0, 0.93),  # 98.0%
         ("hex_7x7", "hex_7x7_solved.jsonl.gz", 0, 0.90),  # 95.0%
@@ -39,6 +39,7 @@ def test_solved_positions(name, file, simulations, least):
     assert kept.mean() >= least
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "moves"), [("go_5x5", {"C3"}), ("foq_single", {"h8", "a1"})])
 def test_first_moves_that_win(name, moves):
     """On 5 x 5 Black takes the whole board from the centre (van der Werf, van den Herik and Uiterwijk 2003); that one
@@ -69,7 +70,15 @@ ALONE = [*GO, *HEX, "othello", "gomoku_9x9", "gomoku_15x15"]
 CHESS = ["gardner_chess", "chess"]
 
 
-@pytest.mark.parametrize(("name", "simulations"), [*((name, 0) for name in ALONE), *((name, 16) for name in CHESS)])
+OFTEN = ("go_7x7", "gomoku_9x9")
+SETTINGS = [
+    pytest.param(name, simulations, marks=() if name in OFTEN else pytest.mark.nightly)
+    for names, simulations in ((ALONE, 0), (CHESS, 16))
+    for name in names
+]
+
+
+@pytest.mark.parametrize(("name", "simulations"), SETTINGS)
 def test_random_moves_lose(name, simulations):
     """Nearly all of 20 games. The network alone is enough, but for chess, where it draws many."""
     path = str(ROOT / "models" / name)

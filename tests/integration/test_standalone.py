@@ -21,10 +21,11 @@ from agents.serve.standalone.export import export
 from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[2]
+LARGE = ("chess", "evopawness")
 
 
 @needs_node
-@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.nightly if n in LARGE else ()) for n in GAMES])
 def test_rules_are_equal(name):
     game = envs.make(name)
     assert compare(game, convert(rules(game))) == []

@@ -10,12 +10,20 @@ import pytest
 import envs
 from envs import check
 
+# Without compilation as a whole, every operation of a game is compiled by itself. These games have many.
+LARGE = ("chess", "evopawness", "go", "othello")
+CASES = [
+    pytest.param(game, rule, marks=pytest.mark.nightly if game in LARGE and rule == "compiled equals plain" else ())
+    for game in envs.list()
+    for rule in check.RULES
+]
 
-@pytest.fixture(scope="module", params=envs.list())
+
+@pytest.fixture(scope="module")
 def bench(request):
     return check.Bench(envs.make(request.param))
 
 
-@pytest.mark.parametrize("name", check.RULES)
-def test_every_game_holds(bench, name):
-    check.RULES[name](bench)
+@pytest.mark.parametrize(("bench", "rule"), CASES, indirect=["bench"], scope="module")
+def test_every_game_holds(bench, rule):
+    check.RULES[rule](bench)

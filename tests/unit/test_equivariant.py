@@ -33,6 +33,7 @@ GAMES = [
     "othello",
     "hex:size=4",
 ]
+RARELY = ("foq_single:rows=4,cols=4", "foq_multi:rows=4,cols=5", "gomoku:size=6", "othello")
 KINDS = {
     "plain": {"pooling": False},
     "all": {"slides": True, "future_weight": 1.0},
@@ -58,7 +59,7 @@ def test_games_are_all_that_have_symmetries():
     assert named == {spec.partition(":")[0] for spec in GAMES}
 
 
-@pytest.mark.parametrize("spec", GAMES)
+@pytest.mark.parametrize("spec", [pytest.param(s, marks=pytest.mark.nightly if s in RARELY else ()) for s in GAMES])
 @settings(max_examples=8, deadline=None)
 @given(kind=st.sampled_from(["plain", "all"]), seed=st.integers(0, 2**32 - 1))
 def test_turning_the_board_turns_the_policy_and_leaves_the_value(spec, kind, seed):

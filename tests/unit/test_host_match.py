@@ -54,7 +54,9 @@ def says(answer):
     return f"print('= {answer}\\n', flush=True)"
 
 
-@pytest.mark.parametrize("name", [GAME.name, "evopawness:max_plies=6,history=1"])
+@pytest.mark.parametrize(
+    "name", [GAME.name, pytest.param("evopawness:max_plies=6,history=1", marks=pytest.mark.nightly)]
+)
 def test_openings_are_those_of_the_arena(name):
     """Each from both seats, A first behind it in the first half: also in EvoPawness, which player 1 begins."""
     game, began = envs.make(name), [[]]

@@ -397,10 +397,15 @@ def test_options_of_earlier_versions_count_positions_now():
             checkpoint.record(json.dumps({"config": damaged}), "x.json")
 
 
-KINDS = [(network, kind, False) for network in ("mlp", "resnet", "strips") for kind in ("batch", "layer", "none")]
+KINDS = [("mlp", "none", False), ("resnet", "batch", False), ("resnet", "batch", True), ("resnet", "layer", False)]
+KINDS += [("strips", "batch", False), ("strips", "none", False)]
+OTHERS = [("mlp", "batch", False), ("mlp", "layer", False), ("resnet", "none", False), ("strips", "layer", False)]
 
 
-@pytest.mark.parametrize(("network", "normalisation", "slides"), [*KINDS, ("resnet", "batch", True)])
+@pytest.mark.parametrize(
+    ("network", "normalisation", "slides"),
+    [*KINDS, *(pytest.param(*kind, marks=pytest.mark.nightly) for kind in OTHERS)],
+)
 def test_each_network_learns_a_small_batch_by_heart(network, normalisation, slides):
     game = envs.make("tictactoe")
     options = {"network": network, "normalisation": normalisation, "slides": slides}

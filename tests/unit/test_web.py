@@ -83,6 +83,7 @@ def test_three_players(client):
 # Undo, hints, analysis, files
 
 
+@pytest.mark.nightly
 def test_owners_and_the_expected_score_are_analysed(client):
     """The network of Go knows them, and the hint before does not ask for them; play-outs know neither."""
     session = begin(client, game="go:size=7", players=PEOPLE, simulations=16)

@@ -33,6 +33,7 @@ def thinker():
     assert made.close(60)
 
 
+@pytest.mark.nightly
 def test_the_least_used_player_makes_room(thinker, monkeypatch):
     """Eight players, three at a time: every job is answered, and of the others neither thread nor engine is left."""
     monkeypatch.setattr(batched_search, "MOST_WORKERS", 3)

@@ -71,7 +71,7 @@ def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, slots):
     assert legal[lane, node, codes[lane, node, edge]].all()
 
 
-@pytest.mark.parametrize("writes", ["scatter", "one_hot"])
+@pytest.mark.parametrize("writes", [pytest.param("scatter", marks=pytest.mark.nightly), "one_hot"])
 @pytest.mark.parametrize("options", [
     {"search": "puct"}, {"order": "in_turn", "proofs": True}, {"order": "side_by_side", "proofs": True},
 ], ids=["puct", "in turn", "side by side"])  # fmt: skip

@@ -13,6 +13,7 @@ from agents.network.network import make_network
 from agents.storage.weights import load_network
 
 MODELS = pathlib.Path(__file__).parents[2] / "models"
+OTHERS = [pytest.param(name, marks=pytest.mark.nightly) for name in ("foq_multi", "go_5x5")]
 
 
 def positions(game, seed: int = 0) -> jax.Array:
@@ -40,7 +41,7 @@ def for_a_tpu(monkeypatch):
     return begin
 
 
-@pytest.mark.parametrize("name", ["connect_four", "foq", "foq_multi", "go_5x5"])
+@pytest.mark.parametrize("name", ["connect_four", "foq", *OTHERS])
 def test_the_forms_for_a_tpu_give_the_same_answers(name, for_a_tpu):
     trained = load_network(MODELS / name)
     planes = positions(trained.game)
@@ -54,7 +55,7 @@ def test_the_forms_for_a_tpu_give_the_same_answers(name, for_a_tpu):
     np.testing.assert_allclose(near_values, values, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["connect_four", "foq_multi", "go_5x5"])
+@pytest.mark.parametrize("name", ["connect_four", *OTHERS])
 def test_the_forms_for_a_tpu_learn_the_same(name, for_a_tpu):
     """Gradients and running statistics where twelve of the rows count. Gradients jump where rounding decides on which
     side of zero an input of a rectifier lies, so one batch of the three may differ."""
