@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import json
 import os
@@ -28,7 +27,6 @@ pytest.register_assert_rewrite(
 
 pytest_plugins = ["shared_fixtures"]
 
-gc.set_threshold(20_000)  # as the programs do, see agents/runtime/cli.py
 jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs for several devices are tested everywhere
 
 
