@@ -32,7 +32,9 @@ def rows(chip: str, game: str, parts: str, *options: str) -> list[dict]:
 
 
 @pytest.mark.parametrize("chip", ["v5e", "h100"])
-@pytest.mark.parametrize("game", ["connect_four", "foq", "go:size=9", "gomoku:size=9"])
+@pytest.mark.parametrize(
+    "game", ["connect_four", "foq", "go:size=9", pytest.param("gomoku:size=9", marks=pytest.mark.nightly)]
+)
 def test_rules_have_no_loop_of_unknown_length_nor_over_positions(chip, game):
     for row in rows(chip, game, "step"):
         assert row["unknown"] == 0 and (row["rounds"] or 0) < 1000
@@ -40,7 +42,11 @@ def test_rules_have_no_loop_of_unknown_length_nor_over_positions(chip, game):
 
 @pytest.mark.parametrize(
     ("game", "cycles"),
-    [("connect_four", 96_701), ("othello", 106_890), ("gomoku:size=9", 217_462), ("hex", 197_303)],
+    [
+        ("connect_four", 96_701),
+        ("hex", 197_303),
+        *(pytest.param(*row, marks=pytest.mark.nightly) for row in (("othello", 106_890), ("gomoku:size=9", 217_462))),
+    ],
 )
 def test_rules_on_a_tpu(game, cycles):
     """Figures of libtpu 0.0.42, 2026-11-28, may grow by a quarter."""

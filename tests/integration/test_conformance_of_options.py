@@ -22,6 +22,10 @@ def bench(request):
     return check.Bench(envs.make(request.param))
 
 
-@pytest.mark.parametrize("name", check.RULES)
+COSTLY = ("compiled equals plain",)  # as in tests/rules/test_conformance.py
+RULES = [pytest.param(rule, marks=pytest.mark.nightly if rule in COSTLY else ()) for rule in check.RULES]
+
+
+@pytest.mark.parametrize("name", RULES)
 def test_every_game_holds(bench, name):
     check.RULES[name](bench)

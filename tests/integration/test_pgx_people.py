@@ -35,7 +35,7 @@ def names(here: Position) -> set[str]:
     return {way.action for way in here.ways}
 
 
-@pytest.mark.parametrize(("name", "men"), [("animal_shogi", 5), ("shogi", 14)])
+@pytest.mark.parametrize(("name", "men"), [("animal_shogi", 5), pytest.param("shogi", 14, marks=pytest.mark.nightly)])
 def test_codes_belong_to_the_cells_of_the_observation(name, men):
     """In the mover's frame a move belongs to the cell with the man that makes it, a drop to an empty cell; the first
     planes show the mover's men."""

@@ -122,7 +122,7 @@ def test_a_tree_over_slots_answers_as_the_dense_one(kind):
     np.testing.assert_allclose(packed.value[going], dense.value[going], atol=1e-5)
 
 
-@pytest.mark.parametrize(("kind", "slots"), [("gumbel", False), ("puct", True)])
+@pytest.mark.parametrize(("kind", "slots"), [("gumbel", False), pytest.param("puct", True, marks=pytest.mark.nightly)])
 def test_both_forms_of_writes_grow_the_same_trees(kind, slots):
     game = envs.make("foq:rows=4,cols=5")
     states = random_positions(game, 48, game.max_plies)

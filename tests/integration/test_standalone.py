@@ -31,6 +31,7 @@ def test_rules_are_equal(name):
     assert compare(game, convert(rules(game))) == []
 
 
+@pytest.mark.nightly
 @needs_node
 def test_rules_of_a_game_of_pgx_are_equal():
     pytest.importorskip("pgx")

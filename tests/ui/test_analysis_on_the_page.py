@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from browser import browser, fresh, game, known_result, make, one, press, server, text, violations, wait
 from selenium.webdriver.common.by import By
 
@@ -18,6 +19,7 @@ def play(driver, *names: str) -> None:
         make(driver, next(way for way in known_result(driver)["legal"] if way["action"] == name))
 
 
+@pytest.mark.nightly
 def test_owners_of_go():
     with server("--env=go:size=7", "--opponent=person", "--num_simulations=32") as address, browser() as driver:
         fresh(driver, address)

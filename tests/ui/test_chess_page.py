@@ -1,5 +1,6 @@
 """A whole game of chess, by two people with the mouse, in real Chromium."""
 
+import pytest
 from browser import browser, click_cell, fresh, game, known_result, lit, one, press, server, text, violations, wait
 from selenium.webdriver.common.by import By
 
@@ -10,6 +11,7 @@ TRAP = (
 )
 
 
+@pytest.mark.nightly
 def test_a_whole_game_of_chess_with_the_mouse():
     with server("--env=chess", "--opponent=person") as address, browser(1280, 900) as driver:
         fresh(driver, address)
