@@ -25,7 +25,6 @@ from envs import saved
 from envs.game import Game
 
 LANES = 64  # random games
-PLIES = 8192  # about as many plies in random games; longer games are fewer
 SAMPLE = 48  # positions to examine closely
 BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
 STEPS = 50_000  # about as many positions after every action; a game with more actions gets a smaller sample
@@ -74,9 +73,8 @@ class Bench:
 
     @functools.cached_property
     def plies(self) -> Ply:
-        games = int(np.clip(PLIES // self.game.max_plies, 16, LANES))
-        play = jax.jit(jax.vmap(self.play))
-        played: Ply = jax.device_get(play(jax.random.split(jax.random.key(0), games)))
+        lanes = jax.jit(jax.vmap(self.play))
+        played: Ply = jax.device_get(lanes(jax.random.split(jax.random.key(0), LANES)))
         return jax.tree.map(lambda x: np.swapaxes(x, 0, 1), played)
 
     def play(self, key) -> Ply:
@@ -324,9 +322,9 @@ def mask_is_empty_exactly_when_the_game_is_over(bench: Bench) -> None:
 @rule
 def every_game_ends_within_the_longest(bench: Bench) -> None:
     assert not bench.plies.over[0].any(), "the first position is over already"
-    games, going = bench.plies.over.shape[1], int((~bench.plies.over[bench.game.max_plies]).sum())
+    going = int((~bench.plies.over[bench.game.max_plies]).sum())
     most = f"max_plies = {bench.game.max_plies}"
-    assert not going, f"expected the end after {most} plies at most, got {going} of {games} random games that go on"
+    assert not going, f"expected the end after {most} plies at most, got {going} of {LANES} random games that go on"
 
 
 @rule

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tiers import with_nightly
 
 import envs
 from envs import check
@@ -22,10 +23,6 @@ def bench(request):
     return check.Bench(envs.make(request.param))
 
 
-COSTLY = ("compiled equals plain",)  # as in tests/rules/test_conformance.py
-RULES = [pytest.param(rule, marks=pytest.mark.nightly if rule in COSTLY else ()) for rule in check.RULES]
-
-
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", with_nightly(check.RULES, costly=["compiled equals plain"]))
 def test_every_game_holds(bench, name):
     check.RULES[name](bench)

@@ -5,6 +5,7 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 import pytest
+from tiers import with_nightly
 
 import envs
 from agents.arena.match import Round, make_group
@@ -69,11 +70,10 @@ def lowered(function, arguments) -> str:
     return export(*arguments).mlir_module()
 
 
-RARELY = ("iteration tied", "iteration x2")
-NAMES = [pytest.param(name, marks=pytest.mark.nightly if name in RARELY else ()) for name in programs()]
+COSTLY = ("iteration tied", "iteration x2")
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", with_nightly(programs(), COSTLY))
 def test_lowers_for_tpu(name, record_property):
     function, arguments = programs()[name]
     text = lowered(function, arguments)

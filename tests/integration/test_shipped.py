@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tiers import with_nightly
 
 import envs
 from agents.arena import match, solved_positions
@@ -70,15 +71,11 @@ ALONE = [*GO, *HEX, "othello", "gomoku_9x9", "gomoku_15x15"]
 CHESS = ["gardner_chess", "chess"]
 
 
-OFTEN = ("go_7x7", "gomoku_9x9")
-SETTINGS = [
-    pytest.param(name, simulations, marks=() if name in OFTEN else pytest.mark.nightly)
-    for names, simulations in ((ALONE, 0), (CHESS, 16))
-    for name in names
-]
+SETTINGS = [*((name, 0) for name in ALONE), *((name, 16) for name in CHESS)]
+COSTLY = [setting for setting in SETTINGS if setting[0] not in ("go_7x7", "gomoku_9x9")]
 
 
-@pytest.mark.parametrize(("name", "simulations"), SETTINGS)
+@pytest.mark.parametrize(("name", "simulations"), with_nightly(SETTINGS, COSTLY))
 def test_random_moves_lose(name, simulations):
     """Nearly all of 20 games. The network alone is enough, but for chess, where it draws many."""
     path = str(ROOT / "models" / name)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from in_javascript import GAMES, compare, leaves, needs_node, positions, rules, run
 from random_network import random_weights
+from tiers import with_nightly
 
 import envs
 from agents.config import Config
@@ -21,11 +22,11 @@ from agents.serve.standalone.export import export
 from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[2]
-LARGE = ("chess", "evopawness")
+COSTLY = ("chess", "evopawness")
 
 
 @needs_node
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.nightly if n in LARGE else ()) for n in GAMES])
+@pytest.mark.parametrize("name", with_nightly(GAMES, COSTLY))
 def test_rules_are_equal(name):
     game = envs.make(name)
     assert compare(game, convert(rules(game))) == []

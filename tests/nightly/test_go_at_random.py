@@ -8,22 +8,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from go_boards import cells, points
 from plain_go import PlainGo
 
 import envs
 from envs import go
-
-
-def cells(stones) -> np.ndarray:
-    """int8[..., n * n] of the rows of stones: 1 black, -1 white."""
-    stones = np.asarray(stones)
-    bits = (stones[..., None] >> np.arange(stones.shape[-1], dtype=np.uint32) & 1).astype(np.int8)
-    return (bits[..., 0, :, :] - bits[..., 1, :, :]).reshape(*stones.shape[:-2], -1)
-
-
-def points(legal) -> list[int]:
-    return np.flatnonzero(legal).tolist()
-
 
 step, mask = jax.jit(go.step), jax.jit(go.mask)
 

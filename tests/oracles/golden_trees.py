@@ -2,7 +2,8 @@
 
 python tests/oracles/golden_trees.py
 
-writes tests/golden/trees.jsonl anew, which tests/unit/test_search_forms.py compares with the trees of our own loop.
+writes tests/golden/trees.jsonl anew, which tests/integration/test_search_forms.py compares with the trees of our own
+loop.
 """
 
 from __future__ import annotations

@@ -8,23 +8,15 @@ from __future__ import annotations
 import functools
 
 import pytest
+from tiers import with_nightly
 
 import envs
 from envs import check
 
-LARGE = ("evopawness", "go", "othello")
-
-
-def is_costly(game: str, rule: str) -> bool:
-    """Chess takes long to compile. Plain functions compile every operation by itself, and large games have many."""
-    return (game == "chess" and rule not in check.FORM) or (game in LARGE and rule == "compiled equals plain")
-
-
-CASES = [
-    pytest.param(game, rule, marks=pytest.mark.nightly if is_costly(game, rule) else ())
-    for game in envs.list()
-    for rule in check.RULES
-]
+CASES = [(game, rule) for game in envs.list() for rule in check.RULES]
+# Chess takes long to compile. Plain functions compile every operation by itself, and large games have many.
+COSTLY = [("chess", rule) for rule in check.RULES if rule not in check.FORM]
+COSTLY += [(game, "compiled equals plain") for game in ("evopawness", "go", "othello")]
 
 
 @functools.lru_cache(maxsize=1)
@@ -32,6 +24,6 @@ def bench(game: str) -> check.Bench:
     return check.Bench(envs.make(game))
 
 
-@pytest.mark.parametrize(("game", "rule"), CASES)
+@pytest.mark.parametrize(("game", "rule"), with_nightly(CASES, COSTLY))
 def test_every_game_holds(game, rule):
     check.RULES[rule](bench(game))

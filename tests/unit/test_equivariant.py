@@ -12,6 +12,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from random_network import random_planes, random_weights
+from tiers import with_nightly
 
 import envs
 from agents.config import Config
@@ -33,7 +34,7 @@ GAMES = [
     "othello",
     "hex:size=4",
 ]
-RARELY = ("foq_single:rows=4,cols=4", "foq_multi:rows=4,cols=5", "gomoku:size=6", "othello")
+COSTLY = ("foq_single:rows=4,cols=4", "foq_multi:rows=4,cols=5", "gomoku:size=6", "othello")
 KINDS = {
     "plain": {"pooling": False},
     "all": {"slides": True, "future_weight": 1.0},
@@ -59,7 +60,7 @@ def test_games_are_all_that_have_symmetries():
     assert named == {spec.partition(":")[0] for spec in GAMES}
 
 
-@pytest.mark.parametrize("spec", [pytest.param(s, marks=pytest.mark.nightly if s in RARELY else ()) for s in GAMES])
+@pytest.mark.parametrize("spec", with_nightly(GAMES, COSTLY))
 @settings(max_examples=8, deadline=None)
 @given(kind=st.sampled_from(["plain", "all"]), seed=st.integers(0, 2**32 - 1))
 def test_turning_the_board_turns_the_policy_and_leaves_the_value(spec, kind, seed):
