@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,11 +12,9 @@ import numpy as np
 
 from envs import pictures
 from envs.chess_moves import bits, only
+from envs.chess_rules import Rules
 from envs.game import Array, Step, View, forfeit_words
 from envs.pictures import Layer, Picture
-
-if TYPE_CHECKING:
-    from envs.chess import Rules
 
 CELL = 52  # of the picture
 SEATS = ("White", "Black")
