@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import os
-import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -131,7 +130,7 @@ class Balance:
 
 
 class Report:
-    """Writes to the folder of a run. A terminal shows `Progress`, a piped standard output gets the JSON lines. A disk
+    """Writes to the folder of a run. A terminal shows `Progress`, any other standard error gets a line a minute. A disk
     that cannot be written is reported once and does not end the run."""
 
     def __init__(self, folder: Path, iteration: int, progress: float):
@@ -156,9 +155,6 @@ class Report:
         known = {name: float(value) for name, value in figures.items() if isinstance(value, int | float)}
         self.write("tensorboard", lambda: self.board.add(known, figures["iteration"]))
         self.progress.share, self.progress.figures = progress, figures
-        if not sys.stdout.isatty():
-            with contextlib.suppress(OSError):
-                print(line, flush=True)
         if self.progress.due():
             self.say(log_line(figures))
         if warning := self.balance.warning(figures):

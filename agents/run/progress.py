@@ -1,7 +1,8 @@
-"""Progress of a run: a few rows that a terminal redraws in place, and a line now and then for everybody else."""
+"""Progress of a run: a few rows that a terminal redraws in place, and a line a minute for everybody else."""
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -13,7 +14,7 @@ from rich.text import Text
 
 WIDTH = 78  # columns at most
 REDRAWS = 2  # a second
-LOG_SECONDS = 180.0  # between two lines of the log
+LOG_SECONDS = 60.0  # between two lines of the log
 
 
 class Progress:
@@ -22,13 +23,13 @@ class Progress:
     def __init__(self, console: Console, share: float):
         """`share` of the budget is used already."""
         self.console, self.share, self.phase, self.figures = console, share, "", {}
-        self.began = self.logged = time.monotonic()
+        self.began, self.logged = time.monotonic(), -math.inf
         self.live = Live(console=console, get_renderable=self.rows, refresh_per_second=REDRAWS)
         if console.is_terminal:
             self.live.start()
 
     def due(self) -> bool:
-        """Whether it is time for the next line of the log."""
+        """Whether it is time for the next line of the log. The first iteration always has one."""
         now = time.monotonic()
         if now - self.logged < LOG_SECONDS:
             return False

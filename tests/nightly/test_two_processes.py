@@ -18,11 +18,6 @@ SMALL = [
 ]  # fmt: skip
 
 
-def said(path: pathlib.Path) -> list[str]:
-    """What a process wrote; gloo, the library below, greets on its own."""
-    return [line for line in path.read_text().splitlines() if not line.startswith("[Gloo]")]
-
-
 def saved(run: pathlib.Path) -> list[int]:
     return sorted(int(path.name) for path in run.glob("resume/*") if path.name.isdigit())
 
@@ -59,5 +54,5 @@ def test_two_processes_train_together_and_one_is_lost(tmp_path):
     learned = [line["iteration"] for line in lines if line["value_loss"] is not None]
     assert learned == list(range(2, goal + 1))  # the first one ended too few games
     assert rating["taken"] == len(learned)  # matches, one after each of these, on whose result both agree
-    printed = [said(tmp_path / f"stdout.{process}") for process in range(2)]
-    assert [len(lines) for lines in printed] == [3, 0]
+    printed = [(tmp_path / f"stderr.{process}").read_text() for process in range(2)]
+    assert ["evaluate.py match" in text for text in printed] == [True, False]

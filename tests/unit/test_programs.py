@@ -56,17 +56,20 @@ def test_the_rows_of_a_run_fit_a_narrow_terminal(tmp_path):
     assert "Elo" not in drawn(progress, 80)
 
 
-def test_a_line_of_the_log_comes_every_few_minutes(tmp_path, monkeypatch, capsys):
+def test_a_line_of_the_log_comes_every_minute(tmp_path, monkeypatch, capsys):
     clock = [1000.0]
     monkeypatch.setattr(progress_file.time, "monotonic", lambda: clock[0])
     report, lines = Report(tmp_path, 0, 0.0), []
-    for minute in range(1, 11):
-        clock[0] += 60
-        report.iteration(FIGURES | {"iteration": minute, "rating": 41.2, "minutes_left": 10.0 - minute}, minute / 10)
-        lines += [line for line in capsys.readouterr().err.splitlines() if line]
+    for number in range(1, 11):
+        clock[0] += 20
+        figures = FIGURES | {"iteration": number, "rating": 41.2, "minutes_left": 10.0 - number}
+        report.iteration(figures, number / 10)
+        out, err = capsys.readouterr()
+        assert out == ""
+        lines += [line for line in err.splitlines() if line]
     report.close()
-    assert [line.split(",")[0] for line in lines] == ["iteration 3", "iteration 6", "iteration 9"]
-    assert lines[2].endswith("51234 moves/s, policy loss 1.234, value loss 0.457, rating 41, 1 min left")
+    assert [line.split(",")[0] for line in lines] == ["iteration 1", "iteration 4", "iteration 7", "iteration 10"]
+    assert lines[2].endswith("51234 moves/s, policy loss 1.234, value loss 0.457, rating 41, 3 min left")
     assert max(map(len, lines)) < 100
 
 
