@@ -15,7 +15,7 @@ import pytest
 import envs
 from agents.serve.views import Position, lesson, look_at
 from envs import pgx_bridge
-from envs.pgx_views import KINDS
+from envs.pgx_bridge.views import KINDS
 from play import main
 
 

@@ -13,7 +13,7 @@ import pyspiel
 import pytest
 
 import envs
-from envs.chess_rules import Rules
+from envs.chess.rules import Rules
 
 compiled = functools.partial(jax.jit, compiler_options={"xla_backend_optimization_level": 0})  # for one run only
 SIGNS = {"": -1, "r": 0, "b": 1, "n": 2}  # what a pawn becomes, in pgx

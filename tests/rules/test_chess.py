@@ -11,7 +11,7 @@ import pytest
 import envs
 from agents.players.human import coloured
 from agents.serve.views import Position, look_at
-from envs.chess_rules import Rules
+from envs.chess.rules import Rules
 
 # Numbers of positions after 1, 2, 3, ... plies: chessprogramming.org, "Perft Results". They cover castling, checks,
 # pins, promotions, and a capture en passant that would open a row to the king. Gardner's chess: `go perft` of

@@ -11,6 +11,7 @@ from plain_go import PlainGo
 
 import envs
 from envs import go
+from envs.go.points import to_rows
 
 step, mask = jax.jit(go.step), jax.jit(go.mask)
 
@@ -186,7 +187,7 @@ def test_area_of_random_boards(monkeypatch, platform, size):
     for board in boards:
         plain.boards = [tuple(board.ravel().tolist())]
         want.append(plain.area())
-    rows = jax.vmap(go._rows)(jnp.stack([boards == 1, boards == -1], axis=1))
+    rows = jax.vmap(to_rows)(jnp.stack([boards == 1, boards == -1], axis=1))
     states = jax.vmap(lambda stones: go.init(size)._replace(stones=stones))(rows)
     assert jax.vmap(go.area)(states).tolist() == want
 

@@ -1,7 +1,7 @@
 """The rules of chess and Gardner's chess, as pure functions on positions.
 
 Action codes are `kinds * square + kind`: the square where a move starts, row by row from the upper left corner as White
-sees it, and one of the kinds of `chess_moves.moves`, 73 or 49. These are the moves of AlphaZero (Silver et al. 2018,
+sees it, and one of the kinds of `moves.legal`, 73 or 49. These are the moves of AlphaZero (Silver et al. 2018,
 supplement) in another order. Moves have the names of the protocol UCI: e2e4, e7e8r. A pawn's promotion to a queen has
 the code of any other piece's move between these squares, so both are called e7e8; e7e8q is understood as well.
 """
@@ -18,9 +18,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import chess_fen, chess_moves, records
-from envs.chess_fen import CASTLING_SQUARES, FIFTY_MOVES, LETTERS, MAX_PLIES, Placement
-from envs.chess_moves import (
+from envs import records
+from envs.chess import fen, moves
+from envs.chess.fen import CASTLING_SQUARES, FIFTY_MOVES, LETTERS, MAX_PLIES, Placement
+from envs.chess.moves import (
     BISHOP,
     DIRECTIONS,
     EAST,
@@ -104,7 +105,7 @@ class Rules:
 
     def init(self, key: Array | None = None) -> State:
         del key  # there is one start position
-        return self._with_hash(self._placed(chess_fen.start(self.size)))
+        return self._with_hash(self._placed(fen.start(self.size)))
 
     def sides(self, s: State) -> tuple[Side, Side]:
         """The pieces of the player to move and of the other player."""
@@ -112,8 +113,8 @@ class Rules:
         mine = where(s.to_move == 0, white, ~white).each
         return Side(pieces & mine), Side(pieces & ~mine)
 
-    def _threats(self, s: State) -> chess_moves.Threats:
-        return chess_moves.threats(self.board, *self.sides(s), s.to_move == 0)
+    def _threats(self, s: State) -> moves.Threats:
+        return moves.threats(self.board, *self.sides(s), s.to_move == 0)
 
     def in_check(self, s: State) -> Array:
         """bool[]: whether the king of the player to move is attacked."""
@@ -123,12 +124,12 @@ class Rules:
         """Squares where moves start, [K], in a game in progress; and whether the mover is in check."""
         own, other = self.sides(s)
         threat, capturers, target = self._threats(s), bits(s.capturers), bits(s.target)
-        found = chess_moves.moves(self.board, own, other, s.to_move == 0, threat, capturers, target)
+        found = moves.legal(self.board, own, other, s.to_move == 0, threat, capturers, target)
         if self.size == 8:
             found = found | self._castlings(s, own.all | other.all, threat)
         return found, threat.check
 
-    def _castlings(self, s: State, pieces: Bits, threat: chess_moves.Threats) -> Bits:
+    def _castlings(self, s: State, pieces: Bits, threat: moves.Threats) -> Bits:
         """[K]: the king's square, under the kinds that move it two squares to the right and to the left."""
         white, found, place = s.to_move == 0, [], self.board.of
         king = where(white, place([60]), place([4]))
@@ -210,7 +211,7 @@ class Rules:
         """The position in which a pawn has just passed a square, or none."""
         if self.size != 8:
             return s
-        capturers = chess_moves.en_passant(self.board, *self.sides(s), s.to_move == 0, passed)
+        capturers = moves.en_passant(self.board, *self.sides(s), s.to_move == 0, passed)
         return s._replace(capturers=capturers.array, target=only(capturers.some, passed).array)
 
     def _with_hash(self, s: State) -> State:
@@ -298,7 +299,7 @@ class Rules:
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """Of the squares."""
-        return chess_fen.square_names(self.size)
+        return fen.square_names(self.size)
 
     @functools.cached_property
     def moves_by_code(self) -> tuple[tuple[int, int, str] | None, ...]:
@@ -346,17 +347,15 @@ class Rules:
         target = np.flatnonzero(self.board.unpack(bits(s.target)))
         castling = tuple(np.asarray(s.castling).tolist())
         at, black = int(target[0]) if len(target) else -1, bool(s.to_move)
-        return chess_fen.write(
-            Placement(self.letters(s), black, castling, at, int(s.halfmove_clock), int(s.ply)), self.size
-        )
+        return fen.write(Placement(self.letters(s), black, castling, at, int(s.halfmove_clock), int(s.ply)), self.size)
 
-    def from_fen(self, fen: str) -> State:
+    def from_fen(self, text: str) -> State:
         """Position of a text in Forsyth-Edwards notation. The counters of plies may be missing.
 
         Raises:
             ValueError: the text has another form, or the position cannot occur.
         """
-        here = chess_fen.read(fen, self.size)
+        here = fen.read(text, self.size)
         passed = self.board.of([here.target] if here.target >= 0 else [])
         s, wrong = self._completed(self._placed(here), passed.words)
         if wrong:

@@ -7,9 +7,9 @@ and when the longest game is over. Gardner's chess has no castling and no double
 
 from __future__ import annotations
 
-from envs.chess_fen import MAX_PLIES
-from envs.chess_rules import Rules
-from envs.chess_view import ChessView
+from envs.chess.fen import MAX_PLIES
+from envs.chess.rules import Rules
+from envs.chess.view import ChessView
 from envs.game import Game, Hints, no_symmetries
 
 # The largest known number of moves in a legal position. On 5 x 5 ten pieces have at most 16 moves each.

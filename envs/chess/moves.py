@@ -265,7 +265,7 @@ def en_passant(board: Board, own: Side, other: Side, white: Array, target: Bits)
     return only(~checks & ~near.some, starts).union
 
 
-def moves(board: Board, own: Side, other: Side, white: Array, threat: Threats, capturers: Bits, target: Bits) -> Bits:
+def legal(board: Board, own: Side, other: Side, white: Array, threat: Threats, capturers: Bits, target: Bits) -> Bits:
     """[K]: the squares where legal moves start, for each of K kinds, without castling.
 
     The kinds are the directions, each with its distances from 1 on, the knight's jumps, and the underpromotions, each

@@ -18,7 +18,7 @@ import numpy as np
 
 from envs import pictures
 from envs.game import Array, Step, View, forfeit_words
-from envs.pgx_moves import DROPS, Codes, Move
+from envs.pgx_bridge.moves import DROPS, Codes, Move
 from envs.pictures import Layer, Part, Picture, Place
 
 CELL = 52  # of the pictures

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures
-from envs.chess_moves import bits, only
-from envs.chess_rules import Rules
+from envs.chess.moves import bits, only
+from envs.chess.rules import Rules
 from envs.game import Array, Step, View, forfeit_words
 from envs.pictures import Layer, Picture
 

@@ -3,7 +3,7 @@
 `envs.make("pgx:shogi")` takes the rules, the observation and the pictures from pgx (Koyamada et al. 2023, "Pgx:
 Hardware-accelerated parallel game simulators for reinforcement learning"), which must be installed. pgx assigns seats
 at random; here player 0 always makes the first move. People can play animal shogi and shogi, which have action
-codes of their own (`pgx_moves`, `pgx_views`); of the others we have games of our own.
+codes of their own (`moves`, `views`); of the others we have games of our own.
 `to_pgx(game)` converts the other way.
 """
 
@@ -20,9 +20,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from envs import pgx_moves, records
+from envs import records
 from envs.game import Array, Game, Hints, View, forfeit_rewards, no_symmetries
-from envs.pgx_views import KINDS, Seen
+from envs.pgx_bridge import moves
+from envs.pgx_bridge.views import KINDS, Seen
 
 # Deterministic games of perfect information for two players: longest game in plies, most legal actions (None: the
 # number of codes). pgx ends a game at these lengths; Othello counts a pass after every move. Chess: the largest known
@@ -81,7 +82,7 @@ def from_pgx(name: str) -> Game:
     first = jax.device_get(jax.jit(env.init)(key))
     leaves, structure = jax.tree.flatten(first.replace(observation=None), is_leaf=lambda x: x is None)
     seen = next(i for i, leaf in enumerate(leaves) if leaf is None)
-    codes = pgx_moves.codes(name) if name in KINDS else pgx_moves.numbers(len(first.legal_action_mask))
+    codes = moves.codes(name) if name in KINDS else moves.numbers(len(first.legal_action_mask))
     frame = codes.to_mover_frame
     turned = not np.array_equal(*frame)
     labels = codes.labels[frame]  # int32[2, A]: pgx's code of every absolute code
