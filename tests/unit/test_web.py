@@ -26,7 +26,9 @@ from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
 from agents.serve.web.batched_search import Job, Thinker
-from agents.serve.web.sessions import Limits, Refused, Sessions
+from agents.serve.web.requests import Refused
+from agents.serve.web.session import Limits, Session
+from agents.serve.web.sessions import Sessions
 from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[2]
@@ -421,7 +423,7 @@ def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):
 
 def test_a_failing_search_is_told_and_others_go_on(context):
     game = envs.make("tictactoe")
-    session = sessions_file.Session(context, game, ["person", "models/nowhere"], Limits(8, 5.0), None)
+    session = Session(context, game, ["person", "models/nowhere"], Limits(8, 5.0), None)
     session.move(0, "b2")
     while session.view()["thinking"]:
         time.sleep(0.02)

@@ -50,7 +50,9 @@ from agents.serve.levels import dialog_entry
 from agents.serve.options import PlayOptions, loopback, opponent
 from agents.serve.views import lesson, look_at
 from agents.serve.web.batched_search import STEP, Job, Thinker
-from agents.serve.web.sessions import COMMANDS, Refused, ServerContext, Sessions, budgeted, finite
+from agents.serve.web.context import ServerContext, budgeted
+from agents.serve.web.requests import Refused, finite
+from agents.serve.web.sessions import COMMANDS, Sessions
 from envs import saved
 from envs.game import first_player, titles
 
