@@ -6,6 +6,7 @@ command --help shows its options in short, --help-all in full.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,13 +22,19 @@ from agents.players.players import choose_game, usual_baselines
 from agents.runtime import cli, mesh
 from agents.storage import checkpoint
 
+
+@dataclasses.dataclass(frozen=True)
+class Baselines:
+    """100 games of the newest run against each of the baselines, as without any command."""
+
+
 Command = (
     Annotated[Match, tyro.conf.subcommand("match")]
     | Annotated[Gate, tyro.conf.subcommand("gate")]
     | Annotated[Ladder, tyro.conf.subcommand("ladder")]
     | Annotated[Solved, tyro.conf.subcommand("solved")]
     | Annotated[Prove, tyro.conf.subcommand("prove")]
-    | Annotated[None, tyro.conf.subcommand("baselines")]
+    | Annotated[Baselines, tyro.conf.subcommand("baselines")]
 )
 
 
@@ -37,14 +44,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         mesh.claim_cores()
         cli.collect_rarely()
         cli.keep_compiled()
-        command = cli.parse_command(Command, arguments, description=__doc__) if arguments else None
+        command = cli.parse_command(Command, arguments or ["baselines"], description=__doc__)
         if isinstance(command, Solved):
             run_solved(command)
         elif isinstance(command, Ladder):
             run_ladder(command)
         elif isinstance(command, Prove):
             run_prove(command)
-        elif command is None:
+        elif isinstance(command, Baselines):
             newest = str(checkpoint.newest_run(Path("runs")))
             game = choose_game(None, newest)
             baselines, games = usual_baselines(game), 100 // game.num_players * game.num_players

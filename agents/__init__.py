@@ -1,6 +1,6 @@
 """The engine. What a user needs is here: load a network, search, make players, play a match, analyse a position.
 
-The packages stand in the order in which data flows; each imports only those before it.
+Packages are listed in the order in which data flows; each imports only earlier ones.
 """
 
 from agents.arena.match import play_match

@@ -79,7 +79,7 @@ class RunOptions(Options):
     """Stop after this much running time in total; without --iterations 28 minutes by default, or 2 for tiny games. The
     learning rate then follows the clock, so use --iterations for bit-for-bit repeatable runs."""
     out: str = ""
-    """Folder of the run; by default runs/GAME-TIME."""
+    """Folder of the run; by default runs/GAME-DATE-TIME."""
     checkpoint_minutes: Annotated[float, Range(least=0, most=LONGEST_TIME)] = 5.0
     """Time between two saves. A crash can lose this much work."""
     keep_checkpoints: Annotated[int, Range(least=1, most=1000)] = 2
@@ -106,7 +106,8 @@ class SelfplayOptions(Options):
     """Self-play: games in lockstep, openings, resignation."""
 
     num_envs: Annotated[int, Range(least=1, most=2**20)] = 1024
-    """Games played in lockstep (B)."""
+    """Games played in lockstep (B). On a CPU by default 128 to 1024 for each core, fewer in long games and in games
+    with many symmetries: with fewer games at once the network is renewed more often (docs/notes/)."""
     plies_per_iteration: Annotated[int, Range(least=1, most=4096)] = 4
     """Plies of every game between two visits to the host (T). Games continue across iterations."""
     random_opening_plies: Annotated[int, Range(least=0, most=30_000)] = 0

@@ -123,7 +123,7 @@ def make_playout(init, mask, step, over=None, steps=STEPS):
 
 
 def measure(sides: dict[str, Any], repeats: int = REPEATS) -> dict[str, list[float]]:
-    """Seconds of every side's play-outs, taken in turn."""
+    """Seconds of every side's playouts, taken in turn."""
     key = jax.random.key(0)
     return rounds.take_turns({name: functools.partial(play, key) for name, play in sides.items()}, repeats)
 

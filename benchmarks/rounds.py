@@ -55,6 +55,9 @@ def show(rows: Iterable[Row], as_json: bool) -> None:
 def arguments() -> tuple[Callable[..., Any] | None, bool]:
     """`--other=FILE.py:FUNCTION`, loaded, and `--json` of the command line; without `--json`, prints the machine."""
     as_json, other = False, None
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(sys.modules["__main__"].__doc__)
+        raise SystemExit
     with cli.errors():
         for word in sys.argv[1:]:
             if word == "--json":

@@ -179,6 +179,8 @@ def modelled() -> Iterator[rounds.Row]:
 def main() -> None:
     mesh.claim_cores()
     tables = {"--bytes": sent, "--model": modelled}
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        return print(__doc__)
     with cli.errors():
         words = set(sys.argv[1:])
         if words - {"--json", *tables}:

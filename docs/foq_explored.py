@@ -257,7 +257,7 @@ player without a legal move wins, {winner} wins:
 SIZES = """## How the advantage changes with the size (estimated)
 
 {made}. Share of games won by the first player, and the mean number of moves. Two random players played 4000 games, two
-players with 100 random play-outs a move played 200 (one standard error is 3.5 points):
+players with 100 random playouts a move played 200 (one standard error is 3.5 points):
 
 {chances}
 """
@@ -330,8 +330,8 @@ def games(minutes: float) -> str:
     solve = proof_number.make_solver(game, ROOM_SMALL)
     chosen = [
         ("The network against itself, 1024 simulations a move", [f"{ours}@1024"] * 2, "itself.png"),
-        ("White: the network with 256 simulations; Red: 1000 random play-outs", [f"{ours}@256", "uct:1000"], "uct.png"),
-        ("Two players of 200 random play-outs", ["uct:200"] * 2, "uct_uct.png"),
+        ("White: the network with 256 simulations; Red: 1000 random playouts", [f"{ours}@256", "uct:1000"], "uct.png"),
+        ("Two players of 200 random playouts", ["uct:200"] * 2, "uct_uct.png"),
     ]
     texts = [
         annotated(game, title, play(game, *players, seed=3), file, solve, 100.0) for title, players, file in chosen

@@ -602,6 +602,9 @@ def main() -> None:
     if not __debug__:
         print("error: python -O leaves the checks out; run it without", file=sys.stderr)
         raise SystemExit(2)
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+        return
     if len(sys.argv) != 2:
         print("error: expected one argument, a game: python -m envs.check foq", file=sys.stderr)
         raise SystemExit(2)

@@ -137,7 +137,7 @@ def position(game: Game, record: Any) -> State:
     """The position of a record.
 
     Raises:
-        ValueError: it is none. The check of an own game may be loose and stumble over one.
+        ValueError: it is none. A game of your own may check loosely and raise another error.
     """
     try:
         return game.from_record(record)

@@ -72,16 +72,22 @@ class Gate(config.Options):
     best: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="BEST")]
     """The current best player."""
     games: Annotated[int | None, Range(least=1, most=10**6)] = None
-    """As in `match`; so are the options without help text."""
+    """Games in total, as in `match`."""
     threshold: Annotated[float, Range(least=0, most=1)] = 0.55
     """Required share of the points (Silver et al. 2017). With more than two players the challenger has one seat and
     needs the share that means the same Elo difference."""
     num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
+    """Simulations of a network without @N."""
     opening_plies: Annotated[int | None, Range(least=0, most=30_000)] = None
+    """Random moves of an opening; by default as in `match`."""
     fair: bool = True
+    """Replace openings that are already decided."""
     env: str | None = None
+    """Game; by default that of the networks, or foq."""
     seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
+    """Seed of the openings and of all randomness in the players."""
     json: bool = False
+    """Print the result as one JSON line."""
 
 
 def run_match(command: Match | Gate) -> tuple[match.Result, str | None]:

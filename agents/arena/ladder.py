@@ -99,7 +99,7 @@ class Ladder(config.Options):
     are kept in RUN/matches.jsonl: the same command resumes after a stop, and another plays only new matches. Move that
     file away to play all of them again, as after a change of the engine."""
 
-    run: tyro.conf.Positional[Path]
+    run: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Folder of a run."""
     baselines: tuple[str, ...] | None = None
     """Players in addition to the networks; the first is the anchor. By default random, minimax:2 (two-player games
@@ -112,11 +112,15 @@ class Ladder(config.Options):
     """Also measure how often each network keeps the value of the solved positions in this file, alone and with its
     search."""
     num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
+    """Simulations of a network without @N."""
     opening_plies: Annotated[int | None, Range(least=0, most=30_000)] = None
+    """Random moves of an opening; by default as in `match`."""
     fair: bool = True
+    """Replace openings that are already decided."""
     env: str | None = None
     """Game; by default that of the networks. A game of your own has to be named."""
     seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
+    """Seed of the openings and of all randomness in the players."""
     json: bool = False
     """Print the result as one JSON line."""
     plot: Path | None = None

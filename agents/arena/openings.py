@@ -19,7 +19,7 @@ from envs.game import Array, Game
 
 MOST_PLIES = 10
 MOST_UNFAIR = 0.9  # of a fair opening, see `unfairness`
-PRIOR_VISITS = 5  # weight of the root's mean in the value of each move, in play-outs; docs/notes
+PRIOR_VISITS = 5  # weight of the root's mean in the value of each move, in playouts; docs/notes
 LOOKS = 8  # openings examined for each fair opening wanted
 IN_VAIN = 32  # samples in a row without a new opening, per known opening, after which there are no more
 # Moves that the proof search of an opening may try: with two queens those of 4500 positions, 0.2 s of a core.
@@ -78,7 +78,7 @@ def unfairness(edges: Edges, players: int) -> Array:
     expects all or none. Among n players a win is 1 and a loss -1 / (n - 1).
 
     The expectation is the value of the best move. Each move's mean is shrunk toward the root's mean, which counts for
-    `PRIOR_VISITS` visits. Otherwise, with as many moves as play-outs, some move of any position has won its only one.
+    `PRIOR_VISITS` visits. Otherwise, with as many moves as playouts, some move of any position has won its only one.
     """
     shrunk = (edges.visits * edges.edge_values + PRIOR_VISITS * edges.value[:, None]) / (edges.visits + PRIOR_VISITS)
     best = jnp.where(edges.visits > 0, shrunk, -1.0).max(-1)
@@ -112,7 +112,7 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
     up to symmetry, since deterministic players repeat the game of a repeated opening. Openings are repeated, in turn,
     only when the game has no others; finished games come only when there is nothing else.
 
-    With `fair` an opening is skipped if MCTS with 100 random play-outs expects nearly all points for one side, see
+    With `fair` an opening is skipped if MCTS with 100 random playouts expects nearly all points for one side, see
     `unfairness`, or if a short search proves the winner. If there are too few fair openings, the least unfair follow,
     proved ones last.
     """

@@ -33,9 +33,9 @@ class Solved(config.Options):
     """How often a player keeps the value of solved positions, in total and by phase of the game. A network that
     searches is also measured alone and without proofs."""
 
-    player: tyro.conf.Positional[str]
+    player: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="PLAYER")]
     """As in `match`, except people, other programs and searches by the clock."""
-    file: tyro.conf.Positional[Path]
+    file: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="POSITIONS")]
     """JSON lines of records that list the right moves in `winning` or `optimal`, such as
     tests/golden/foq_solved.jsonl.gz."""
     num_simulations: Annotated[int, Range(least=0, most=10**6)] = 32
@@ -52,7 +52,7 @@ class Solved(config.Options):
 class Prove(config.Options):
     """Who wins a position with best play, by a search to the ends of the game. Ctrl-C prints what is known so far."""
 
-    env: tyro.conf.Positional[str]
+    env: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="GAME")]
     """Game, such as foq:rows=6,cols=6."""
     position: Path | None = None
     """File with a position or a game, as saved by the page or by `play.py`; by default the start."""

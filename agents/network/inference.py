@@ -40,7 +40,7 @@ def make_evaluate(game: Game, net: Network, symmetry: str = "none") -> Evaluate:
 
 
 def where_unfinished(game: Game, evaluate: Evaluate) -> Evaluate:
-    """`evaluate` for states of which some may be finished. What it says of these is meaningless.
+    """`evaluate` for states of which some may be finished. Outputs for finished states are undefined.
 
     A CPU evaluates only the unfinished states, in equal chunks of at most `CPU_ROWS`. An accelerator evaluates all of
     them, because it needs one batch of a fixed size.

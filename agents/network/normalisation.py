@@ -90,8 +90,8 @@ def moments(x: Array, counted: Array | None) -> tuple[Array, Array]:
 def moments_of_boards(near: Array, shift: Array, counted: Array | None) -> tuple[Array, Array]:
     """`moments` of near [B, R, C, F] + shift [B, F] from means over every board, rounded as `pooling.board_mean` does.
 
-    The squares of `near` bear that if it comes from a convolution without a bias: then it has no large mean, from which
-    the variance would have to be told apart. Learned shifts have one.
+    Rounding the squares of `near` is safe if it comes from a convolution without a bias: it then has no large mean that
+    would swamp the variance. Learned shifts have one.
     """
     mean, square = (pooling.board_mean(y).astype(jnp.float32) for y in (near, jnp.square(near)))
     shift = shift.astype(jnp.float32)

@@ -1,4 +1,4 @@
-"""Players by name: random, greedy, MCTS with random play-outs, minimax, exact, and networks alone or with search."""
+"""Players by name: random, greedy, MCTS with random playouts, minimax, exact, and networks alone or with search."""
 
 from __future__ import annotations
 

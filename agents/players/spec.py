@@ -17,7 +17,7 @@ NETWORK, UCT, PERSON = "network", "uct", "person"
 GTP, UCI = PROGRAMS = "gtp", "uci"  # other programs, by their protocol
 PROOF = "prove:"
 
-MOST = 10_000_000  # simulations, play-outs, plies or positions; more would be a slip of the keyboard
+MOST = 10_000_000  # simulations, playouts, plies or positions; more would be a slip of the keyboard
 MOST_SECONDS = 86_400.0
 
 NAMES = (

@@ -30,7 +30,7 @@ from envs.game import Game
 
 ROOM = 2**14  # nodes of a tree
 STEP = 32  # simulations between clock checks
-UCT_STEP = 50  # play-outs between clock checks
+UCT_STEP = 50  # playouts between clock checks
 
 
 def network_for(folder: str, game: Game) -> TrainedNetwork:

@@ -39,7 +39,7 @@ def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
             if not lock_folder(lock):
                 trouble = f"another process trains in {folder}"
             elif resume is None and any(checkpoint.numbered(folder / kind) for kind in ("networks", "resume")):
-                trouble = f"{folder} holds a run already: go on with --resume={folder}, or choose another --out"
+                trouble = f"{folder} holds a run already: continue it with --resume={folder}, or choose another --out"
             elif trouble := cannot_rename(folder):
                 with contextlib.suppress(OSError):  # it holds files
                     folder.rmdir()

@@ -44,7 +44,7 @@ class Stop:
         del frame
         self.asked = True
         signal.signal(number, signal.SIG_DFL)
-        self.report.say(f"stopping after {self.ends}; once more to stop at once, losing what was not saved")
+        self.report.say(f"stopping after {self.ends}; Ctrl-C again stops at once and loses unsaved work")
 
     def restore(self):
         """Hands the signals back to the program that called the training, such as a notebook."""
@@ -295,7 +295,8 @@ LAST = "last"  # folder of the network of a run whose last checkpoint could not 
 
 
 def keep_network(folder: Path, run: Run, config: Config, done: dict, report: Report) -> None:
-    """Writes the network alone, as one file: that may work where a checkpoint fails, and hours must leave something."""
+    """Writes the network alone, as one file: that may work where a checkpoint fails, so that hours of training are not
+    lost."""
     trained = processes.whole(run.learning.ema_weights)
     if not processes.is_main_process():
         return

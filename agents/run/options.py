@@ -62,8 +62,8 @@ class Training:
     search: SearchOptions
     network: NetworkOptions
     learner: LearnerOptions
-    matches: MatchOptions
-    processes: ProcessOptions
+    match: MatchOptions
+    process: ProcessOptions
 
 
 def _grouped(config: Config, resume: str) -> Training:
@@ -78,15 +78,15 @@ def _grouped(config: Config, resume: str) -> Training:
         search=part(SearchOptions),
         network=part(NetworkOptions),
         learner=part(LearnerOptions),
-        matches=part(MatchOptions),
-        processes=ProcessOptions(resume=resume),
+        match=part(MatchOptions),
+        process=ProcessOptions(resume=resume),
     )
 
 
 def parse_options(arguments: Sequence[str], base: Config, resume: str = "") -> Config:
     """The config of a command line whose defaults are those of `base`. Options are flat, and --help groups them."""
     given = parse_command(tyro.conf.OmitArgPrefixes[Training], arguments, _grouped(base, resume))
-    records = (given.run, given.selfplay, given.search, given.network, given.learner, given.matches)
+    records = (given.run, given.selfplay, given.search, given.network, given.learner, given.match)
     return Config(**{name: value for record in records for name, value in dataclasses.asdict(record).items()})
 
 

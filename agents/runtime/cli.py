@@ -74,18 +74,19 @@ def collect_rarely() -> None:
     gc.set_threshold(20_000)
 
 
-def explain(kind: Any, brief: bool) -> None:
+def explain(kind: Any, brief: bool, overview: bool = False) -> None:
     """Gives tyro the help texts of all options of a command in one paragraph each, or only their first sentences. tyro
-    itself keeps the line breaks of the source."""
+    itself keeps the line breaks of the source. In an overview of commands each has one sentence."""
     for part in typing.get_args(kind):
-        explain(part, brief)
+        explain(part, brief, overview)
     if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
         return
     hints = typing.get_type_hints(kind, include_extras=True)
     texts = {param.arg_name: param.description or "" for param in docstring_parser.parse_from_object(kind).params}
-    kind.__doc__ = " ".join((kind.__doc__ or "").split())
+    whole = " ".join((kind.__doc__ or "").split())
+    kind.__doc__ = SENTENCE_END.split(whole)[0] if overview else whole
     for name, hint in hints.items():
-        explain(hint, brief)
+        explain(hint, brief, overview)
         if text := " ".join(texts.get(name, "").split()):
             text = SENTENCE_END.split(text)[0] if brief else text
             kind.__annotations__[name] = Annotated[hint, tyro.conf.arg(help=text)]
@@ -105,7 +106,7 @@ def progress(shown_on: Console, *more: ProgressColumn) -> Progress:
 
 
 def demand_values(arguments: Sequence[str]) -> None:
-    """Refuses empty arguments, such as --resume=$RUN where the variable is not set: nobody means the default by them.
+    """Refuses empty arguments, such as --resume=$RUN where the variable is not set: they never mean the default.
 
     Raises:
         ValueError: an argument is empty.
@@ -113,6 +114,12 @@ def demand_values(arguments: Sequence[str]) -> None:
     for before, argument in zip(("", *arguments), arguments, strict=False):
         if not argument.strip() or re.fullmatch(r"--[\w-]+=\s*", argument):
             raise ValueError(f"expected a value after {argument.strip() or before or 'the command'}, got nothing")
+
+
+def program() -> str | None:
+    """The command that runs a module of the project, for its help; None for a file, which tyro names itself."""
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    return f"python -m {spec.name}" if spec is not None and spec.name.startswith("agents.") else None
 
 
 def parse_command(
@@ -123,9 +130,9 @@ def parse_command(
     demand_values(arguments)
     known = {} if default is tyro.MISSING else {"default": default}
     if HELP & set(arguments):
-        explain(kind, brief=FULL_HELP not in arguments)
+        explain(kind, brief=FULL_HELP not in arguments, overview=set(arguments) == {"--help"})
         asked = ["--help" if argument in HELP else argument for argument in arguments]
-        return tyro.cli(kind, args=asked, use_underscores=True, description=description, **known)
+        return tyro.cli(kind, prog=program(), args=asked, use_underscores=True, description=description, **known)
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
             return tyro.cli(kind, args=arguments, use_underscores=True, description=description, **known)

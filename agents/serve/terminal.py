@@ -114,7 +114,7 @@ class TerminalGame:
             yield
 
     def thought(self) -> dict[str, Any]:
-        """Analysis of the position by the opponent's network, else the shipped one, else MCTS with play-outs. A
+        """Analysis of the position by the opponent's network, else the shipped one, else MCTS with playouts. A
         position is searched once."""
         if not self.legal.size:
             raise ValueError("the game is over")

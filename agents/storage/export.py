@@ -28,9 +28,9 @@ FORMATS = {".stablehlo": exchange.stablehlo, ".onnx": exchange.onnx}
 class Export(config.Options):
     """Writes a network of a run as one small half-precision file, or as StableHLO or ONNX."""
 
-    source: tyro.conf.Positional[Path]
+    source: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """Folder of a run, or one of its networks/ITERATION."""
-    folder: tyro.conf.Positional[Path]
+    folder: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="TARGET")]
     """Folder of the model, such as models/foq, or a file NAME.stablehlo or NAME.onnx."""
     play_value_scale: Annotated[float | None, Range(above=0)] = None
     """Weight of the network's values in play, as for train.py; by default as in the run. Unreliable values deserve

@@ -9,7 +9,7 @@ draw chess chess.png --width=260 --moves="d2d4 d7d5 c2c4 e7e5 d4e5 d5d4 e2e3 f8b
 draw connect_four connect_four.png --width=260 --moves="4 4 4 3 5 6 3 5 2 4 3 3"
 draw evopawness evopawness.png --width=360 --random_plies=40 --seed=3
 draw foq foq.png --width=260 --moves="d5 f4 e6 d4 f5 c3 g6 b2 f7"
-# The network of models/foq (White, 256 simulations) against 1000 random play-outs, from docs/foq_explored.md.
+# The network of models/foq (White, 256 simulations) against 1000 random playouts, from docs/foq_explored.md.
 draw foq foq.gif --width=340 --caption --seconds=0.6 --moves="e8 d6 i8 c5 e4 f2 b1 g2 a1 h1 a2 g1 a3 e1 a4 d2 b3 d1 e6 f3 e7 i6 d7 i7 c7 h6 b7 i5 a7 i4 a6 h3 b6 i2 c6 i3 b5 h4 a5 g5 b4 f6 c3 g7 b2 f7 c1"
 draw foq_multi foq_multi.png --width=260 --random_plies=9 --seed=3
 draw foq_single foq_single.png --width=260 --random_plies=6 --seed=3

@@ -222,7 +222,7 @@ def _landings(board: Board, steps: Steps) -> Bits:
 
 
 class Threats(NamedTuple):
-    """What the king of the player to move suffers."""
+    """Checks and pins against the king of the player to move."""
 
     attacked: Bits  # squares where the other player could capture it
     check: Array  # bool[]

@@ -1,6 +1,7 @@
 """Every compiled program also lowers for a TPU, from a machine without one; scatters and gathers are reported."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +20,14 @@ from agents.training import value_regression
 from agents.training.iteration import make_iteration, start_run
 
 SPEC = "foq:rows=4,cols=5"
+NAMES = [
+    "start", "iteration", "iteration x2", "step", "observe", "search gumbel", "search side by side", "search puct",
+    "search proofs", "iteration tied", "search tied", "openings", "decided", "generation", "regression", "match",
+]  # fmt: skip
+COSTLY = ("iteration tied", "iteration x2")
 
 
+@functools.cache
 def programs():
     game = envs.make(SPEC)
     small = {"num_envs": 16, "channels": 16, "blocks": 1, "batch_size": 32}
@@ -43,7 +50,7 @@ def programs():
     by_values = dataclasses.replace(preset(simple, "tpu", "value_generations"), num_envs=16, channels=16, batch_size=32)
     perceptron, alone = make_network(simple, by_values), mesh.make_mesh(16, 32, 1)
     first = jax.eval_shape(lambda: value_regression.start_run(simple, perceptron, by_values))
-    return {
+    made = {
         "start": (lambda: start_run(game, net, config), ()),
         "iteration": (make_iteration(game, net, config, mesh.make_mesh(16, 32, 1)), (run, jnp.float32(0))),
         "iteration x2": (make_iteration(game, net, config, mesh.make_mesh(16, 32, 2)), (run, jnp.float32(0))),
@@ -61,6 +68,8 @@ def programs():
         "regression": (value_regression.make_learn(simple, perceptron, by_values, alone), (first, jnp.float32(0))),
         "match": (match, (None, None, group, lanes.plies, jnp.int32(4))),
     }
+    assert list(made) == NAMES
+    return made
 
 
 def lowered(function, arguments) -> str:
@@ -70,10 +79,7 @@ def lowered(function, arguments) -> str:
     return export(*arguments).mlir_module()
 
 
-COSTLY = ("iteration tied", "iteration x2")
-
-
-@pytest.mark.parametrize("name", with_nightly(programs(), COSTLY))
+@pytest.mark.parametrize("name", with_nightly(NAMES, COSTLY))
 def test_lowers_for_tpu(name, record_property):
     function, arguments = programs()[name]
     text = lowered(function, arguments)

@@ -84,7 +84,7 @@ def edges_of(visits, q, value) -> Edges:
 @pytest.mark.parametrize(
     ("players", "visits", "q", "value", "unfair"),
     [
-        (2, [1, 1, 1, 1], [1, 1, -1, -1], 0.0, 1 / 6),  # one win in one play-out: (1 + 5 * 0) / (1 + 5)
+        (2, [1, 1, 1, 1], [1, 1, -1, -1], 0.0, 1 / 6),  # one win in one playout: (1 + 5 * 0) / (1 + 5)
         (2, [1, 1, 1, 1], [1, -1, -1, -1], -0.5, 1 / 4),  # (1 - 5 / 2) / 6
         (2, [90, 10], [1, -1], 0.8, 94 / 95),  # (90 + 5 * 0.8) / 95
         (2, [20, 0, 5], [-1, 0, -1], -1.0, 1.0),  # an edge without a visit counts for nothing

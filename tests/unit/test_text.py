@@ -87,7 +87,7 @@ def test_chances_of_all_players_add_up(value, players, said):
 
 
 def test_hint_and_eval_find_the_win(sit, tmp_path):
-    """X to move wins at c3 at once; without a network of this size play-outs see it too."""
+    """X to move wins at c3 at once; without a network of this size playouts see it too."""
     (tmp_path / "game.json").write_text(json.dumps({"game": "tictactoe", "actions": ["a3", "a1", "b3", "b1"]}))
     printed = sit("--env=tictactoe --opponent=uct:50", f"load {tmp_path}/game.json", "hint", "eval")
     assert re.search(r"^c3 \((won|\d+ %)\), expects c3", printed, re.MULTILINE)

@@ -87,7 +87,7 @@ def test_three_players(client):
 
 @pytest.mark.nightly
 def test_owners_and_the_expected_score_are_analysed(client):
-    """The network of Go knows them, and the hint before does not ask for them; play-outs know neither."""
+    """The network of Go knows them, and the hint before does not ask for them; playouts know neither."""
     session = begin(client, game="go:size=7", players=PEOPLE, simulations=16)
     for point in ("D4", "C3"):
         session = ask(client, session, "move", action=point)

@@ -51,7 +51,7 @@ class Offer:
 
     @functools.cached_property
     def trained(self) -> TrainedNetwork | None:
-        """The opponent's network; None if it plays by random play-outs."""
+        """The opponent's network; None if it plays by random playouts."""
         return models.load_network(self.opponent, self.game) if parse_player(self.opponent).kind == NETWORK else None
 
     @property

@@ -1,6 +1,6 @@
 "use strict";
 // Tree search of any game, after agents/search: Gumbel search with a network (Danihelka et al. 2022), UCB1 with random
-// play-outs without one. Leaves are evaluated in batches; edges on the way to a leaf that waits count as visited.
+// playouts without one. Leaves are evaluated in batches; edges on the way to a leaf that waits count as visited.
 //
 // A game is {players, cheap, init, functions, network}; see program.py for the functions. A state is an array of leaves.
 

@@ -42,7 +42,7 @@ from envs.game import Array, Game
 
 WIDTHS = (1, 8, 32)  # batch widths to compile; further jobs wait for a lane
 STEP = 32  # simulations between clock checks, or the whole budget if smaller, see `Job.step`
-UCT_STEP = 10  # fewer, since play-outs of long games take long
+UCT_STEP = 10  # fewer, since playouts of long games take long
 MEMORY = 2**30  # bytes for the trees of one engine
 MOST_WORKERS = 24  # players of games with a thread and programs of their own; the least used one makes room
 REPORT_EVERY = 0.25  # seconds between two reports of a running job
@@ -317,7 +317,7 @@ def return_free_memory() -> None:
 class FairLock:
     """A lock that is given in the order in which it was asked for. Programs compile one after the other: the first
     guest of a cold server moves after one compilation, not after those of all other guests. No turn begins while
-    somebody does what goes first."""
+    priority work is running."""
 
     def __init__(self):
         self._tickets, self._serving = itertools.count(), 0

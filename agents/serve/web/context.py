@@ -69,7 +69,7 @@ class ServerContext:
 
 
 def _is_uct(name: str) -> bool:
-    """Whether a browser asks for play-outs that are not too many."""
+    """Whether a browser asks for playouts that are not too many."""
     try:
         spec = parse_player(name)
     except ValueError:

@@ -185,7 +185,7 @@ def make_app(context: ServerContext) -> Starlette:
 
     async def failed(request: Request, error: Exception) -> Response:
         log.error("a call failed", exc_info=error)
-        return answer({"error": "the server made a mistake; its log says more"}, 500)
+        return answer({"error": "internal server error; see the server log"}, 500)
 
     app = Starlette(
         routes=[
