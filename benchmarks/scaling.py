@@ -7,7 +7,7 @@ device is a core. There `core_ms`, the processor time per move or learned row, i
 
     --json    one JSON line per row
     --bytes   bytes that an iteration's programs send between devices, read from the compiled programs
-    --model   a table of throughput from 1 to 256 devices, computed, not measured: see docs/scaling.md
+    --model   a table of throughput from 1 to 256 devices, computed, not measured: see docs/notes/
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Machine:
 MACHINES = [
     # Measured on 2026-11-21 on two devices of one core each; the model connects them by 10 Gbit/s Ethernet.
     Machine("CPU core", 1.8e-3, 0.6e-3, 512, 64, 4, 3.0, 95_274, 7, 1.25e9, 50e-6),
-    # Estimated by the chip's compiler (docs/accelerators.md): 115 million cycles a ply of 1024 games and 63.1 million
+    # Estimated by the chip's compiler (docs/notes/): 115 million cycles a ply of 1024 games and 63.1 million
     # an update of 4096 rows, at 0.94 GHz. Bandwidth and latency are assumed.
     Machine("v5e", 115.4e6 / 0.94e9 / 1024, 63.1e6 / 0.94e9 / 4096, 1024, 4096, 32, 3.0, 2_705_929, 17, 45e9, 5e-6),
 ]
