@@ -29,12 +29,12 @@ def test_against_numpy(codes, density, platform, monkeypatch):
     rng = np.random.default_rng(codes)
     mask = rng.random((16, codes)) < density
     most = max(1, mask.sum(1).max())
-    slots = np.asarray(legal_slots(jnp.asarray(mask), most + 1))
+    slots = np.asarray(jax.jit(lambda mask: legal_slots(mask, most + 1))(mask))
     for row, found in zip(mask, slots, strict=True):
         want = np.flatnonzero(row)
         assert found.tolist() == [*want, *[-1] * (most + 1 - len(want))]
     values = rng.random((16, codes)).astype(np.float32)
-    back = from_slots(at_slots(jnp.asarray(values), jnp.asarray(slots)), jnp.asarray(mask))
+    back = jax.jit(lambda values, slots, mask: from_slots(at_slots(values, slots), mask))(values, slots, mask)
     np.testing.assert_array_equal(back, np.where(mask, values, 0))
 
 
@@ -42,7 +42,9 @@ def test_against_numpy(codes, density, platform, monkeypatch):
 def test_random_actions_are_legal_and_even(platform, monkeypatch):
     monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
     mask = jnp.tile(jnp.array([0, 1, 0, 1, 1], bool), (6000, 1))
-    counts = np.bincount(np.asarray(random_action(jax.random.key(0), mask)), minlength=5)
+    counts = np.bincount(
+        np.asarray(jax.jit(lambda key, mask: random_action(key, mask))(jax.random.key(0), mask)), minlength=5
+    )
     assert counts[[0, 2]].sum() == 0
     assert (np.abs(counts[[1, 3, 4]] - 2000) < 5 * np.sqrt(6000 * 2 / 9)).all()
 
@@ -57,6 +59,7 @@ def test_random_actions_are_the_same_on_every_device(codes, density, monkeypatch
     drawn = {}
     for platform in ("tpu", "default"):
         monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, **branches: branches[platform](*given))
-        drawn[platform] = np.asarray(random_action(jax.random.key(codes), jnp.asarray(mask)))
+        draw = jax.jit(lambda key, mask: random_action(key, mask))  # one for each platform
+        drawn[platform] = np.asarray(draw(jax.random.key(codes), mask))
     np.testing.assert_array_equal(drawn["tpu"], drawn["default"])
     assert mask[np.arange(256), drawn["tpu"]].all()
