@@ -6,7 +6,8 @@ python benchmarks/symmetry.py FOLDER [--games connect_four ...] [--arms ...] [--
 Arms, in the order of `ARMS`: no use of the symmetry; a random symmetry for each learned row (the default); the
 equivariant network with as many channels, so with the same arithmetic and fewer free weights, and a wide one with as
 many free weights; the canonical orientation; leaves averaged over all symmetries.
-For an equivariant network augmentation changes nothing (tests/integration/test_equivariant.py), so there is no arm with both.
+For an equivariant network augmentation changes nothing (tests/integration/test_equivariant.py), so there is no arm with
+both.
 
 Every arm is trained once for each budget. `moves`: all play the same number of moves, which the default network plays
 in --minutes. `time`: as many moves as the arm itself plays in --minutes; only arms that take over a fifth more time for

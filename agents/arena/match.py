@@ -6,6 +6,7 @@ In a game for n players A has one seat and B all others. If both are equally str
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
@@ -251,13 +252,14 @@ def result(a: Named, b: Named, played: Games) -> Result:
 
 def score_interval(means: np.ndarray, players: int = 2) -> tuple[float, float]:
     """95% credible interval of the score. `means` float[openings] are A's mean scores in the n games from each opening,
-    where n is the number of players. They are multiples of 1/n**2, since at most n winners share a game.
+    where n is the number of players. One to n winners share a game.
 
     The posterior over the frequencies of these values is Dirichlet. Its prior is one opening, spread evenly over the
     values, so the interval keeps a width when all openings ended alike.
     """
-    values = np.arange(players**2 + 1) / players**2
-    counts = np.bincount(np.rint(means * players**2).astype(int), minlength=len(values))
+    steps = players * math.lcm(*range(1, players + 1))  # every mean is a multiple of 1 / steps
+    values = np.arange(steps + 1) / steps
+    counts = np.bincount(np.rint(means * steps).astype(int), minlength=len(values))
     means = np.random.default_rng(0).dirichlet(counts + 1 / len(values), RESAMPLES) @ values
     low, high = np.quantile(means, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
     return float(low), float(high)

@@ -23,7 +23,7 @@ CHUNK = 256  # positions of one call
 
 @dataclasses.dataclass(frozen=True)
 class SolvedPositions:
-    """M positions that offer a choice."""
+    """M unfinished positions."""
 
     states: Any  # [M, ...]
     legal: np.ndarray  # bool[M, A]

@@ -89,7 +89,7 @@ def rectified_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array,
 
 
 SLIDE_CHANNELS = 4  # channels for each of the eight directions in `Slides`
-VALUE_CHANNELS = 4  # per cell, for the value: the only layer whose weights depend on the cell
+VALUE_CHANNELS = 4  # per cell, for the value: a layer whose weights depend on the cell, like dense heads of policies
 
 
 def beside(x: Array, columns: int) -> Array:

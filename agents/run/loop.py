@@ -252,7 +252,10 @@ def loop(
         ended = processes.whole(ended)
         row = {"iteration": int(run.iteration), **done, "saved_iteration": saver.saved, **figures}
         row |= {"distinct_openings": game_log.distinct_openings(ended)}
-        row |= {"rating": rating.elo if rating.updates else None, "rating_score": rating.score}
+        # A sum over the matches that networks have passed would rise by luck alone.
+        rated = rating.updates and not config.gate
+        row |= {"rating": rating.elo if rated else None, "rating_score": rating.score}
+        row |= {"gate_passed": rating.taken} if config.gate else {}
         row |= {"rating_seconds": time.monotonic() - now}
         row |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
         report.iteration(row, progress)

@@ -84,6 +84,9 @@ def details(figures: dict[str, Any]) -> list[tuple[str, str]]:
         rows.append(("games", f"{figures['game_length']:.1f} moves long, {figures['draw_rate']:.0%} drawn"))
     if known("rating"):
         rows.append(("rating", f"{figures['rating']:+.0f} Elo above the network that the run began with"))
+    if known("gate_passed"):
+        last = f", {figures['rating_score']:.0%} of the points in the last match" if known("rating_score") else ""
+        rows.append(("gate", f"{figures['gate_passed']} networks passed{last}"))
     if figures.get("skipped_updates"):
         rows.append(("skipped", f"{figures['skipped_updates']} updates that were not finite"))
     return rows

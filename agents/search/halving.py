@@ -75,8 +75,10 @@ def in_turn(edges: Edges, values: Array, noise: Array, before: Array, table: Arr
         table: `halving_table`.
     """
     visits = edges.visits - before
-    considered = jnp.minimum(table.shape[0] - 1, legal(edges).sum(-1))
-    due = _due(edges, visits, table[considered, visits.sum(-1)][:, None])
+    left = legal(edges)
+    considered = jnp.minimum(table.shape[0] - 1, left.sum(-1))
+    # Visits of edges that proofs have dropped since are no part of the schedule of the others.
+    due = _due(edges, visits, table[considered, jnp.where(left, visits, 0).sum(-1)][:, None])
     return best_edge(gumbel_score(edges, values, noise), due)
 
 

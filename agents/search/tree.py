@@ -177,9 +177,10 @@ def upper_bounds(leaf: Leaf) -> Array:
 
 
 def mark_proven_win(tree: Tree, edges: Array) -> Tree:
-    """Marks the root edges `edges`, bool[B, K], as proven wins."""
+    """Marks the root edges `edges`, bool[B, K], as proven wins, but for those that a search is to leave out."""
     assert tree.lower_bound is not None
-    low = jnp.maximum(tree.lower_bound[:, ROOT], jnp.where(edges, 1, -1).astype(jnp.int8))
+    wins = edges.astype(bool) & (tree.logits[:, ROOT] > ILLEGAL / 2)
+    low = jnp.maximum(tree.lower_bound[:, ROOT], jnp.where(wins, 1, -1).astype(jnp.int8))
     return tree._replace(
         lower_bound=jax.lax.dynamic_update_index_in_dim(tree.lower_bound, low, ROOT, axis=1)
     )  # a slice update avoids a scatter

@@ -23,7 +23,7 @@ from agents.search.policies import make_search
 from agents.training import learner, proof_targets, replay, selfplay
 from agents.training.learner import Learning
 from agents.training.proof_targets import ProofTargets
-from agents.training.replay import Replay, ring_length
+from agents.training.replay import Replay, first_in_game, ring_length
 from agents.training.selfplay import Ended, Lanes, Row, SearchFunction
 from envs.game import Array, Game
 
@@ -46,7 +46,7 @@ class SelfplayMetrics(NamedTuple):
     draw_rate: Array
     first_win_rate: Array  # share won by player 0
     resign_rate: Array  # share that ended by resignation
-    false_resign_rate: Array  # share of completed rows that could have resigned, played on and were not lost
+    false_resign_rate: Array  # see `false_resign_rate`
     length_cap_rate: Array  # share that lasted `max_plies`: ended by the length cap, where there is one
     value_error: Array  # RMS of (value when played - result), over rows whose game has just ended
     value_target_rms: Array  # RMS result of these rows: `value_error` of a head that always says 0
@@ -277,12 +277,13 @@ def may_resign(game: Game, config: Config, run: Run) -> Array:
 
 
 def false_resign_rate(config: SelfplayOptions, replay: Replay, counted: Array) -> Array:
-    """Among `counted` rows whose mover could have resigned but played on, the share that was not lost; NaN without such
-    rows. Rows that resigned are left out: they would only confirm themselves."""
+    """Among games in which a player could have resigned but played on, the share in which the first of these players
+    did not lose; NaN without such games. They count where that row is `counted`. Rows that resigned are left out: they
+    would only confirm themselves."""
     rows = replay.rows
     of_mover = rows.player[..., None] == jnp.arange(rows.values.shape[-1])
     searched = jnp.where(of_mover, rows.values, 0).sum(-1)  # a gather would take these numbers one by one on a TPU
-    hopeless = counted & (searched < config.resign_threshold) & ~rows.resigned
+    hopeless = first_in_game(replay, (searched < config.resign_threshold) & ~rows.resigned) & counted
     return mesh.sum_over_devices(hopeless & (replay.result[..., 0] > -1)) / mesh.sum_over_devices(hopeless)
 
 

@@ -164,7 +164,8 @@ CONVOLUTION_SIDES, DENSE_SIDES = range(8, 1025), range(8, 257)
 def make_optimiser(config: LearnerOptions) -> optax.GradientTransformation:
     """The optimiser after a clip of the gradient's norm, for a rate of 1; `learning_rate` then scales each update.
 
-    With `muon`, AdamW handles scales, biases, the last layers of the heads and very large kernels.
+    With `muon`, AdamW handles scales, biases, and kernels with a very short or very long side: among them the last
+    layers of heads with few outputs.
     """
     kernels = lambda params: jax.tree.map(lambda x: x.ndim > 1, params)
     adamw = optax.adamw(1.0, weight_decay=config.weight_decay, mask=kernels)

@@ -228,6 +228,16 @@ def draw(replay: Replay, key: Array, shape: tuple[int, ...]) -> Array:
     return jnp.searchsorted(upto, jax.random.randint(key, shape, 0, upto[-1]), side="right").astype(jnp.int32)
 
 
+def first_in_game(replay: Replay, marked: Array) -> Array:
+    """The first `marked` row of each game, bool[L, B], as far back as the ring goes."""
+    oldest_first = lambda x: jnp.roll(x, -replay.cursor, axis=0)
+    marked, done = oldest_first(marked), oldest_first(replay.rows.done)
+    before = jnp.cumsum(marked, axis=0, dtype=jnp.int32) - marked
+    begins = jnp.concatenate([jnp.ones_like(done[:1]), done[:-1]])
+    of_earlier_games = jax.lax.cummax(jnp.where(begins, before, 0), axis=0)
+    return jnp.roll(marked & (before == of_earlier_games), replay.cursor, axis=0)
+
+
 def age(replay: Replay, index: Array) -> Array:
     """Plies of self-play since the rows `index` were written."""
     return _ages(replay, index // replay.known.shape[1])

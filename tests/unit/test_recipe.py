@@ -126,12 +126,13 @@ def test_calibration_counts_values_and_their_outcomes():
 
 
 def test_how_often_giving_up_was_wrong_by_hand():
-    """Six rows: below -0.9 are the first four, of which one was given up, one is not counted and one was won."""
+    """Six rows of six games: below -0.9 are the first four, of which one was given up, one is not counted and one was
+    won."""
     devices = mesh.make_mesh(2, 2, 1)
     searched = jnp.array([[-0.95, -0.95, -0.95], [-0.95, -0.5, 0.95]])[..., None]
     resigned = jnp.zeros((2, 3), bool).at[0, 0].set(True)
     fields = {"values": jnp.concatenate([searched, -searched], -1), "resigned": resigned}
-    ring = ring_of(row_fields(**fields, player=jnp.zeros((2, 3), jnp.int8)))
+    ring = ring_of(row_fields(**fields, player=jnp.zeros((2, 3), jnp.int8), done=jnp.ones((2, 3), bool)))
     result = jnp.array([[-1.0, -1.0, -1.0], [1.0, -1.0, 1.0]])[..., None]
     counted = jnp.ones((2, 3), bool).at[0, 1].set(False)
     config = Config(resign_threshold=-0.9)
@@ -141,6 +142,17 @@ def test_how_often_giving_up_was_wrong_by_hand():
     )  # fmt: skip
     assert float(share(ring._replace(result=result), counted)) == 0.5
     assert np.isnan(share(ring._replace(result=result), resigned))
+
+
+def test_the_first_marked_row_of_each_game_by_hand():
+    """Two lanes of six plies, written from row 2 on. The first lane's games have plies 0 to 2 and 3 to 5, and its rows
+    1, 2, 4 and 5 are marked; the second has one game so far, marked from ply 3 on."""
+    done = jnp.array([[0, 0], [0, 0], [1, 0], [0, 0], [0, 0], [1, 0]], bool)
+    marked = jnp.array([[0, 0], [1, 0], [1, 0], [0, 1], [1, 1], [1, 1]], bool)
+    first = jnp.array([[0, 0], [1, 0], [0, 0], [0, 1], [1, 0], [0, 0]], bool)
+    ring = ring_of(row_fields(done=jnp.roll(done, 2, axis=0)))._replace(cursor=jnp.int32(2))
+    found = replay.first_in_game(ring, jnp.roll(marked, 2, axis=0))
+    np.testing.assert_array_equal(found, jnp.roll(first, 2, axis=0))
 
 
 def test_nobody_resigns_before_the_longest_game_could_end():

@@ -27,7 +27,7 @@ from agents.actions import ILLEGAL
 from agents.config import Config
 from agents.network.inference import make_evaluate, where_unfinished
 from agents.search import tree as tree_search
-from agents.search.halving import halving_table
+from agents.search.halving import halving_table, in_turn
 from agents.search.policies import make_search
 from agents.search.selection import completed_q, completed_values, final_candidates, searched_value
 from agents.search.tree import Edges
@@ -184,6 +184,17 @@ def test_halving_by_hand():
     assert table[4].tolist() == [0, 0, 0, 0, 1, 1, 2, 2]
     assert table[1].tolist() == list(range(8)) == table[0].tolist()
     assert halving_table(3, 10)[3].tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 4]
+
+
+def test_visits_of_a_dropped_move_are_no_part_of_the_schedule():
+    """Five visits of the first edge, dropped since. Of the three others one has a visit: the next two are due."""
+    edges = Edges(
+        logits=jnp.array([[ILLEGAL, 5.0, 1.0, 0.0]]), visits=jnp.array([[5, 1, 0, 0]]),
+        edge_values=jnp.array([[-1.0, 0.9, 0.0, 0.0]]), value=jnp.zeros(1), raw_value=jnp.zeros(1),
+        total=jnp.array([6]), lower_bound=jnp.array([[-1, -1, -1, -1]]), upper_bound=jnp.array([[-1, 1, 1, 1]]),
+    )  # fmt: skip
+    nothing = jnp.zeros((1, 4), jnp.int32)
+    assert in_turn(edges, edges.edge_values, 0.0 * edges.logits, nothing, jnp.asarray(halving_table(4, 16))) == 2
 
 
 # O to move: b1 (cell 7) leads to a draw, c1 (cell 8) wins.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 
 import pytest
@@ -47,3 +48,18 @@ def test_the_clock_counts_all_steps_but_the_one_that_compiles(monkeypatch):
     for simulations in (16, 8, 8):
         tree_player.place(game.init(), [], game.init())
         assert tree_player.think(seconds=1.5) == simulations
+
+
+def test_a_win_that_is_left_out_counts_for_nothing():
+    """Connect Four: both players have three in a row at the bottom and above it, which column 4 completes for X."""
+    game = envs.make("connect_four")
+    tree_player = TreePlayer(parse_player("models/connect_four@32"), game)
+    state = functools.reduce(game.move, [0, 0, 1, 1, 2, 2], game.init())
+    tree_player.place(state, [], state)
+    tree_player.think(60.0, 32)
+    assert tree_player.best() == (3, 1.0)
+    tree_player.place(state, [], state, frozenset(range(7)) - {3})
+    tree_player.think(60.0, 32)
+    move, value = tree_player.best()
+    assert move != 3
+    assert value < 0.5

@@ -174,7 +174,8 @@ function selectRoot(game, node, before, simulations) {
   if (!game.network) return selectInner(game, node);
   const edges = edgesOf(node), n = busy(edges).map((k, i) => k - before[i]), {allowed} = edges;
   const table = halving(Math.min(game.network.considered, allowed.filter(Boolean).length), simulations);
-  const wanted = table[Math.min(sum(n), simulations - 1)], due = n.map((k, i) => allowed[i] && k === wanted);
+  const made = sum(n.filter((_, i) => allowed[i])); // visits of what proofs have dropped are no part of the schedule
+  const wanted = table[Math.min(made, simulations - 1)], due = n.map((k, i) => allowed[i] && k === wanted);
   return argmax(gumbelScore(game, edges), due.some(Boolean) ? due : allowed);
 }
 
