@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,20 +15,17 @@ from agents.run.loop import train_in
 from agents.run.options import training
 from agents.run.resume import begin_with
 from agents.runtime import cli, mesh, processes
-from envs import check
 
 
 def train(config: Config, resume: Path | None) -> None:
-    began = time.monotonic()
     game = envs.make(config.env)
-    check.demand_form(game)
     check_rating(game, config)
     net = make_network(game, config)
     if config.init_from and resume is None:
         net = begin_with(net, config)
     devices = mesh.make_mesh(config.num_envs, config.batch_size, config.devices, everywhere=True)
     with open_folder(config, resume) as folder:
-        train_in(folder, game, net, config, devices, resume, began)
+        train_in(folder, game, net, config, devices, resume)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -76,8 +76,8 @@ class RunOptions(Options):
     iterations: Annotated[int | None, Range(least=1, most=COUNT)] = None
     """Stop after this many iterations in total, including those before a resume."""
     minutes: Annotated[float | None, Range(above=0, most=LONGEST_TIME)] = None
-    """Stop after this much running time in total; without --iterations 28 minutes by default, or 2 for tiny games. The
-    learning rate then follows the clock, so use --iterations for bit-for-bit repeatable runs."""
+    """Stop after this much time in total, compiling not counted; without --iterations 28 minutes by default, or 2 for
+    tiny games. The learning rate then follows the clock, so use --iterations for bit-for-bit repeatable runs."""
     out: str = ""
     """Folder of the run; by default runs/GAME-DATE-TIME."""
     checkpoint_minutes: Annotated[float, Range(least=0, most=LONGEST_TIME)] = 5.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import sys
 import traceback
 import xml.etree.ElementTree as ElementTree
@@ -28,6 +29,8 @@ LANES = 64  # random games
 SAMPLE = 48  # positions to examine closely
 BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
 STEPS = 50_000  # about as many positions after every action; a game with more actions gets a smaller sample
+MOST_OBSERVED = 1000  # positions for the rule about frames
+RARE = 0.04  # share of actions that may differ there, such as a swap of sides
 AFTER = 3  # plies after the longest possible game
 LONGEST_STEP = 300  # characters, see `Step`
 
@@ -192,6 +195,35 @@ def at(tree, index):
     return jax.tree.map(lambda x: x[index], tree)
 
 
+# Answers
+
+
+@form
+def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
+    game = bench.game
+    promised(game, "mask", game.mask, bool, game.num_actions)
+    promised(game, "over", game.over, bool)
+    promised(game, "player", game.player, np.int32)
+    promised(game, "rewards", game.rewards, np.float32, game.num_players)
+    planes = jax.eval_shape(lambda: game.observe(game.init()))
+    assert (planes.dtype, planes.ndim) == (np.float32, 3), f"observe: expected float32[R, C, P], got {shaped(planes)}"
+    if game.hints.evaluate is not None:
+        promised(game, "evaluate", game.hints.evaluate, np.float32)
+    if game.hints.owners is not None:
+        promised(game, "owners", game.hints.owners, np.int8, game.num_actions)
+
+
+def promised(game: Game, name: str, function: Callable[[Any], Any], dtype: Any, *shape: int) -> None:
+    """Requires this dtype and shape of the function's answer for a position."""
+    got = jax.eval_shape(lambda: jnp.asarray(function(game.init())))
+    want = jax.ShapeDtypeStruct(shape, dtype)
+    assert (got.dtype, got.shape) == (want.dtype, want.shape), f"{name}: expected {shaped(want)}, got {shaped(got)}"
+
+
+def shaped(x: jax.ShapeDtypeStruct) -> str:
+    return f"{x.dtype}{list(x.shape)}"
+
+
 # The record
 
 
@@ -219,7 +251,7 @@ def actions_of_cells_fill_the_board(bench: Bench) -> None:
 
 
 @form
-def view_is_a_permutation_for_each_player(bench: Bench) -> None:
+def to_mover_frame_is_a_permutation_for_each_player(bench: Bench) -> None:
     game = bench.game
     if game.to_mover_frame is not None:
         assert game.to_mover_frame.shape == (game.num_players, game.num_actions)
@@ -238,10 +270,14 @@ def step_and_move_keep_structure_and_dtypes(bench: Bench) -> None:
     for function in (game.step, game.move):
         for action in (0, np.int32(0), np.int64(0), jnp.int8(0)):
             got = jax.eval_shape(function, s, action)
-            assert jax.tree.structure(got) == jax.tree.structure(like)
-            assert [(x.dtype, x.shape, x.weak_type) for x in jax.tree.leaves(got)] == [
-                (x.dtype, x.shape, False) for x in jax.tree.leaves(like)
-            ]
+            assert jax.tree.structure(got) == jax.tree.structure(like), "expected a state of the same fields as init's"
+            for (path, want), have in zip(jax.tree.leaves_with_path(like), jax.tree.leaves(got), strict=True):
+                field, alike = (
+                    jax.tree_util.keystr(path).strip("."),
+                    (have.dtype, have.shape) == (want.dtype, want.shape),
+                )
+                assert alike, f"{field}: expected {shaped(want)} as from init, got {shaped(have)}"
+                assert not have.weak_type, f"{field}: expected a type of its own, got a weak one: use astype"
 
 
 @form
@@ -249,32 +285,6 @@ def init_takes_a_key_or_none(bench: Bench) -> None:
     game = bench.game
     same(game.init(None), game.init())
     assert jax.tree.structure(game.init(jax.random.key(0))) == jax.tree.structure(game.init())
-
-
-@form
-def answers_have_the_promised_dtypes_and_shapes(bench: Bench) -> None:
-    game = bench.game
-    promised(game, "mask", game.mask, bool, game.num_actions)
-    promised(game, "over", game.over, bool)
-    promised(game, "player", game.player, np.int32)
-    promised(game, "rewards", game.rewards, np.float32, game.num_players)
-    planes = jax.eval_shape(lambda: game.observe(game.init()))
-    assert (planes.dtype, planes.ndim) == (np.float32, 3), f"observe: expected float32[R, C, P], got {shaped(planes)}"
-    if game.hints.evaluate is not None:
-        promised(game, "evaluate", game.hints.evaluate, np.float32)
-    if game.hints.owners is not None:
-        promised(game, "owners", game.hints.owners, np.int8, game.num_actions)
-
-
-def promised(game: Game, name: str, function: Callable[[Any], Any], dtype: Any, *shape: int) -> None:
-    """Requires this dtype and shape of the function's answer for a position."""
-    got = jax.eval_shape(lambda: jnp.asarray(function(game.init())))
-    want = jax.ShapeDtypeStruct(shape, dtype)
-    assert (got.dtype, got.shape) == (want.dtype, want.shape), f"{name}: expected {shaped(want)}, got {shaped(got)}"
-
-
-def shaped(x: jax.ShapeDtypeStruct) -> str:
-    return f"{x.dtype}{list(x.shape)}"
 
 
 # Compilation
@@ -319,9 +329,15 @@ def mask_is_empty_exactly_when_the_game_is_over(bench: Bench) -> None:
     np.testing.assert_array_equal(bench.plies.legal.any(-1), ~bench.plies.over)
 
 
+@form
+def some_action_is_legal_at_the_start(bench: Bench) -> None:
+    start = bench.game.init()
+    assert bool(bench.game.mask(start).any()), "mask: expected a legal action in the first position, got none"
+    assert not bool(bench.game.over(start)), "over: expected False in the first position, got True"
+
+
 @rule
 def every_game_ends_within_the_longest(bench: Bench) -> None:
-    assert not bench.plies.over[0].any(), "the first position is over already"
     going = int((~bench.plies.over[bench.game.max_plies]).sum())
     most = f"max_plies = {bench.game.max_plies}"
     assert not going, f"expected the end after {most} plies at most, got {going} of {LANES} random games that go on"
@@ -346,6 +362,34 @@ def rewards_are_zero_until_the_end_and_sum_to_zero(bench: Bench) -> None:
 def random_games_are_not_all_won_by_one_player(bench: Bench) -> None:
     ended = bench.plies.rewards[-1][bench.plies.over[-1]]
     assert not len(ended) or len(set(ended.argmax(-1).tolist())) > 1
+
+
+@rule
+def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> None:
+    """Where the first player's actions all see the same at their cell, such as a piece of their own or none, the other
+    players' actions do too, unless `to_mover_frame` and `observe` disagree about the mover's side."""
+    game = bench.game
+    rows, cols, _ = jax.eval_shape(game.observe, jax.eval_shape(game.init)).shape
+    on_cells = rows * cols * game.actions_per_cell
+    if game.to_mover_frame is None or not 0 <= game.num_actions - on_cells <= 2:
+        return
+    going = np.argwhere(~bench.plies.over)
+    ply, lane = going[np.linspace(0, len(going) - 1, MOST_OBSERVED).astype(int)].T
+    state, action, player = (jax.tree.map(lambda x: x[ply, lane], part) for part in bench.plies[:2] + bench.plies[4:5])
+    code = game.to_mover_frame[player, action]
+    planes = np.asarray(jax.jit(jax.vmap(game.observe))(state)).reshape(len(ply), rows * cols, -1)
+    there = planes[np.arange(len(ply)), np.minimum(code, on_cells - 1) // game.actions_per_cell] != 0
+    uneven = (planes != planes[:, :1]).any((0, 1))  # planes that tell cells apart
+    share = lambda of: there[of & (code < on_cells)].mean(0)
+    first = share(player == 0)
+    for other in range(1, game.num_players):
+        off = uneven & ((first == 0) | (first == 1)) & (np.abs(share(player == other) - first) > RARE)
+        if off.any():
+            always = "empty" if first[off.argmax()] == 0 else "filled"
+            raise AssertionError(
+                f"plane {off.argmax()} is {always} at the cell of every action of player 0, but not of player {other}: "
+                "does to_mover_frame turn actions as observe turns the board?"
+            )
 
 
 @rule
@@ -489,16 +533,17 @@ def records_come_back_unchanged_along_a_game(bench: Bench) -> None:
     for ply in sorted({*range(0, last, 5), 1, last}):
         s = bench.position(ply)
         record = bench.game.to_record(s)
+        assert "forfeit" not in record, "to_record: expected `forfeit` after a forfeit only, see records.with_forfeit"
         same(bench.game.from_record(record), s)
         text = json.dumps(record)
         same(bench.game.from_record(json.loads(text)), s)
-        assert "forfeit" not in record
 
 
 @rule
 def records_keep_a_forfeit(bench: Bench) -> None:
-    s = bench.game.step(bench.position(1), -1)
+    s = jax.jit(bench.game.step)(bench.position(1), -1)
     record = json.loads(json.dumps(bench.game.to_record(s)))
+    assert "forfeit" in record, "to_record: expected `forfeit` after a forfeit, see records.with_forfeit"
     assert record["forfeit"] == int(bench.game.player(s))
     same(bench.game.from_record(record), s)
 
@@ -576,9 +621,11 @@ def _place(game: Game, frames: traceback.StackSummary) -> str:
 
 
 def demand_form(game: Game) -> None:
-    """Raises a ValueError that names the first rule of `FORM` that the game breaks."""
+    """Raises a ValueError that names the first rule of `FORM` that the game breaks. A game from a file must also end,
+    which random games show: otherwise a run would never learn."""
     bench = Bench(game)
-    for name, holds in FORM.items():
+    endless = {"every game ends within the longest": every_game_ends_within_the_longest}
+    for name, holds in (FORM | (endless if ".py" in game.name else {})).items():
         wrong = broken(name, holds, bench)
         if wrong:
             raise ValueError(f"{game.name} breaks the rule {wrong}")
@@ -588,6 +635,8 @@ def report(game: Game) -> bool:
     """Prints whether each rule holds; returns True if all do."""
     bench, wrongs = Bench(game), 0
     for number, (name, holds) in enumerate((FORM | RULES).items(), 1):
+        if sys.stderr.isatty():  # a rule that hangs has a name
+            print(f"...     {name}", end="\r", file=sys.stderr, flush=True)
         wrong = broken(name, holds, bench)
         wrongs += wrong is not None
         print(f"BROKEN  {wrong}" if wrong else f"holds   {name}", flush=True)
@@ -613,7 +662,11 @@ def main() -> None:
     except (ValueError, OSError) as error:
         print("error:", error, file=sys.stderr)
         raise SystemExit(2) from None
-    if not report(game):
+    try:
+        holds = report(game)
+    except KeyboardInterrupt:
+        os._exit(130)  # a function of the game may never return
+    if not holds:
         raise SystemExit(1)
 
 

@@ -6,7 +6,8 @@ import dataclasses
 import functools
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,7 @@ class Stop:
         del frame
         self.asked = True
         signal.signal(number, signal.SIG_DFL)
+        self.report.show_cursor()
         self.report.say(f"stopping after {self.ends}; Ctrl-C again stops at once and loses unsaved work")
 
     def restore(self):
@@ -53,9 +55,6 @@ class Stop:
                 signal.signal(number, handler)
 
 
-SLOW_START = 0.25  # share of a run's time from which on its compilation is mentioned
-
-
 def progress_of(config: RunOptions, iteration: int, minutes: float) -> float:
     """Share of the budget used, from 0 to 1."""
     of_iterations = iteration / config.iterations if config.iterations else 0.0
@@ -63,9 +62,7 @@ def progress_of(config: RunOptions, iteration: int, minutes: float) -> float:
     return min(max(of_iterations, of_minutes), 1.0)
 
 
-def train_in(
-    folder: Path, game: envs.Game, net: Network, config: Config, devices: Mesh, resume: Path | None, began: float
-) -> None:
+def train_in(folder: Path, game: envs.Game, net: Network, config: Config, devices: Mesh, resume: Path | None) -> None:
     """Trains until the budget is used up, from the checkpoint `resume` or from the start."""
     about = checkpoint.about(resume) if resume else {}
     iteration = about.get("iteration", 0)
@@ -88,13 +85,12 @@ def train_in(
     try:
         programs = build(game, net, config, devices, report, lambda: stop.asked)
         built, stop.ends = True, "this iteration"  # and the memory suffices
-        compiled = time.monotonic() - began
         run = load_run(resume, config, devices) if resume else programs.start()
         if processes.is_main_process():
             checkpoint.forget_later(folder, iteration)
         saver = checkpoint.Saver(folder, config, report.say, iteration if resume else None)
         services = RunServices(saver, report, games, stop)
-        run, done = loop(programs, services, config, run, done, rating, began)
+        run, done = loop(programs, services, config, run, done, rating)
     except Exception as error:
         unsaved = not checkpoint.numbered(folder / "networks")
         if resume is None and (not built or (unsaved and isinstance(error, preflight.PreflightError))):
@@ -112,8 +108,6 @@ def train_in(
     report.say(f"evaluate it:     {advice.program_command('evaluate')} match {folder} random{own}")
     report.say(f"look at it:      python -m agents.run.report {folder}{own}")
     report.say(advice_to_go_on(folder, config, run, done["minutes"]) + own)
-    if not resume and config.minutes and compiled > 60 * SLOW_START * config.minutes:
-        report.say(f"note: compiling took {compiled / 60:.1f} of the {config.minutes:g} minutes: train longer")
 
 
 def advice_to_go_on(folder: Path, config: Config, run: Run, minutes: float) -> str:
@@ -218,10 +212,20 @@ def iterate(
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
 
 
-def loop(
-    programs: RunPrograms, services: RunServices, config: Config, run: Run, done: dict, rating: Rating, began: float
-):
-    """Iterates until the budget is used or a signal comes; saves by the clock and at the end.
+PACE = 50  # iterations that tell how long one takes
+
+
+def minutes_left(config: Config, iteration: int, minutes: float, pace: Sequence[float]) -> float:
+    """Minutes until the budget is used, from the time of recent iterations; compiling is not among them."""
+    left = [] if config.minutes is None else [config.minutes - minutes]
+    if config.iterations is not None:
+        left.append((config.iterations - iteration) * sum(pace) / len(pace))
+    return max(0.0, min(left))
+
+
+def loop(programs: RunPrograms, services: RunServices, config: Config, run: Run, done: dict, rating: Rating):
+    """Iterates until the budget is used or a signal comes; saves by the clock and at the end. The clock starts here,
+    with all programs compiled.
 
     The preflight comes after the first iteration, so that progress shows early. It must not run beside the iterations:
     all CPU devices share one pool of threads, and a device waiting for the others keeps its thread.
@@ -232,7 +236,9 @@ def loop(
             games worthless. Earlier checkpoints stay.
     """
     saver, report = services.saver, services.report
+    began = time.monotonic()
     saved_at, before, preflight_due = began, done["minutes"], config.preflight
+    pace: deque[float] = deque(maxlen=PACE)
     progress = progress_of(config, int(run.iteration), before)
     # The saved run determines the match, so a resumed run plays it first.
     _, asked = agreed(0, services.stop.asked)
@@ -241,6 +247,7 @@ def loop(
         run, ended, figures = iterate(programs, config, run, progress, report)
         elapsed, asked = agreed(time.monotonic() - began, services.stop.asked)
         now = began + elapsed
+        pace.append(figures["seconds"] / 60)
         done = {
             "minutes": before + (now - began) / 60,
             "total_games": done["total_games"] + figures["games"],
@@ -257,7 +264,7 @@ def loop(
         row |= {"rating": rating.elo if rated else None, "rating_score": rating.score}
         row |= {"gate_passed": rating.taken} if config.gate else {}
         row |= {"rating_seconds": time.monotonic() - now}
-        row |= {"minutes_left": done["minutes"] * (1 - progress) / progress if progress > 0 else None}
+        row |= {"minutes_left": minutes_left(config, int(run.iteration), done["minutes"], pace)}
         report.iteration(row, progress)
         if preflight_due and not asked:
             report.phase("preflight")

@@ -170,6 +170,10 @@ class Report:
         else:
             self.unwritten.discard(name)
 
+    def show_cursor(self) -> None:
+        """The display hides the terminal's cursor, and a second Ctrl-C ends the program before it comes back."""
+        self.console.show_cursor()
+
     def phase(self, name: str) -> None:
         """Shows the phase that begins now."""
         self.progress.phase = name
@@ -193,6 +197,9 @@ class Silence(Report):
         pass
 
     def write(self, name: str, write: Callable[[], None]) -> None:
+        pass
+
+    def show_cursor(self) -> None:
         pass
 
     def phase(self, name: str) -> None:

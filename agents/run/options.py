@@ -32,6 +32,7 @@ from agents.run.resume import sizes
 from agents.runtime import mesh, processes
 from agents.runtime.cli import HELP, demand_values, fail, parse_command
 from agents.storage import checkpoint
+from envs import check
 
 T = TypeVar("T")
 
@@ -94,7 +95,7 @@ class _FirstLook(argparse.ArgumentParser):
     """Reads the options on which the defaults of the others depend."""
 
     def error(self, message: str) -> NoReturn:
-        fail(message)
+        fail(re.sub(r"^argument (\S+): expected one argument$", r"\1: expected a value, got nothing", message))
 
 
 UNDERSCORED = re.compile(r"(?<=^--)[a-z][a-z0-9-]*")  # names of options, which may be written with hyphens
@@ -134,11 +135,14 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
             )
         )
         base = checkpoint.about(path)["config"]
+        check.demand_form(envs.make(base.env))
     else:
         # A wrong number is refused later, with the other options.
         wanted = int(chosen.devices) if re.fullmatch(r"[1-9][0-9]{0,4}", chosen.devices or "") else jax.device_count()
         # A chosen number of games is for all devices, and the batch that suits it does not grow with them.
         devices = 1 if chosen.num_envs else min(wanted, jax.device_count())
+        if named is not None:
+            check.demand_form(named)  # the preset asks for planes
         path, base = None, preset(named or envs.make("foq"), jax.default_backend(), chosen.recipe, devices)
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     config = parse_options(arguments, base, chosen.resume)

@@ -31,6 +31,7 @@ from envs.game import seats
 REPORT_FILE = "report.html"
 COUNTERS = ("iteration", "minutes", "total_games", "total_plies")  # in every line
 SAMPLES, PICTURES = 3, 6  # sampled games, and positions of each
+MOST_POINTS = 300  # of a curve
 LINE_COLOURS = ("#2f6fb0", "#c8672b", "#4c9a5b", "#8a63a8")
 
 Rows = list[dict[str, Any]]
@@ -62,14 +63,14 @@ PANELS = (
     ),
     Panel(
         "Search", "Entropy of the improved policy, and how far it is from the network's own (nats).",
-        (("search_entropy", "entropy"), ("search_policy_kl", "surprise")),
+        (("search_entropy", "entropy"), ("search_policy_kl", "divergence")),
     ),
     Panel(
         "Auxiliary losses", "Who makes each move in the rest of the game, or owns its cell in the end.",
         (("future_loss", "future"),),
     ),
     Panel(
-        "Lessons", "Plies after which searches for proofs begin: as early as half of them come to an end.",
+        "Proofs", "Plies after which proof searches begin: as early as half of them finish.",
         (("proof_plies", "plies"),),
     ),
     Panel("Game length", "Mean number of plies.", (("game_length", "plies"),)),
@@ -156,12 +157,31 @@ def as_svg(figure: Any) -> str:
     return text[text.index("<svg") :].replace("#000000", "currentColor")
 
 
+def averaged(rows: Rows, names: Sequence[str]) -> Rows:
+    """At most `MOST_POINTS` rows: means over equally many iterations, weighted by the games that ended in each. Of a
+    long run each iteration says little, and all of them are a band instead of a curve."""
+    size = -(-len(rows) // MOST_POINTS)
+    if size == 1:
+        return rows
+    found = []
+    for start in range(0, len(rows), size):
+        part = rows[start : start + size]
+        mean: dict[str, Any] = {"iteration": part[-1]["iteration"]}
+        for name in names:
+            known = [(row[name], row.get("games") or 1) for row in part if row.get(name) is not None]
+            total = sum(weight for _, weight in known)
+            mean[name] = sum(value * weight for value, weight in known) / total if known else None
+        found.append(mean)
+    return found
+
+
 def draw_panel(panel: Panel, rows: Rows) -> str | None:
     """The panel as SVG, without metrics that are always 0 or missing; None if no metric is left."""
     known = [(name, label) for name, label in panel.curves if any(row.get(name) for row in rows)]
     if not known:
         return None
     figure, axes = new_figure()
+    rows = averaged(rows, [name for name, _ in known])
     x = [row["iteration"] for row in rows]
     values = lambda name: [float("nan") if row.get(name) is None else row[name] for row in rows]
     if panel.stacked:
@@ -235,7 +255,7 @@ def draw_race(trained: models.TrainedNetwork) -> str | None:
     lost = (target - totals) % (largest + 1) == 0  # the opponent answers every addition so that both add largest + 1
     axes.step(totals, np.where(lost, -1, 1), where="mid", color="grey", linewidth=1, label="exact")
     axes.plot(totals, np.asarray(value), ".-", color=LINE_COLOURS[0], label="network")
-    axes.set(xlabel="total", ylabel="value for who is to move", ylim=(-1.1, 1.1))
+    axes.set(xlabel="total", ylabel="value for the player to move", ylim=(-1.1, 1.1))
     axes.legend(frameon=False, fontsize=8)
     return as_svg(figure)
 
@@ -262,10 +282,12 @@ def with_unique_ids(svg: str) -> str:
 
 def samples(game: envs.Game, folder: Path) -> str:
     """Games of self-play from the start, the middle and the end of the run."""
-    games = [line for line in game_log.read_games(folder) if len(line["moves"]) >= 2 * line["opening"]]
-    if not games:
+    whole = lambda: (line for line in game_log.read_games(folder) if len(line["moves"]) >= 2 * line["opening"])
+    count = sum(1 for _ in whole())  # twice through the file: all games of a long run fill gigabytes
+    if not count:
         return ""
-    chosen = [games[round((len(games) - 1) * i / max(SAMPLES - 1, 1))] for i in range(min(SAMPLES, len(games)))]
+    wanted = {round((count - 1) * i / max(SAMPLES - 1, 1)) for i in range(min(SAMPLES, count))}
+    chosen = [line for number, line in enumerate(whole()) if number in wanted]
     parts = []
     for line in chosen:
         won = [seats(game)[i] for i, reward in enumerate(line["rewards"]) if reward > 0]

@@ -102,7 +102,7 @@ def progress(shown_on: Console, *more: ProgressColumn) -> Progress:
     """A progress bar that disappears at its end; its descriptions are printed as they are."""
     words = TextColumn("{task.description}", markup=False)
     columns = (words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), *more)
-    return Progress(*columns, console=shown_on, transient=True)
+    return Progress(*columns, console=shown_on, transient=True, disable=not shown_on.is_terminal)
 
 
 def demand_values(arguments: Sequence[str]) -> None:
@@ -149,11 +149,19 @@ def parse_command(
     text = re.sub(r"^Error parsing \w+: ", "", text.strip())  # a class name means nothing to users
     for theirs, plain in PLAIN_ERRORS.items():
         text = re.sub(theirs, plain, text)
+    if switch := next(filter(None, map(SWITCH.fullmatch, arguments)), None):
+        text = f"--{switch[1]}: expected no value, got {switch[2]}; --no_{switch[1]} turns it off"
     fail(text or "wrong arguments")
+
+
+SWITCH = re.compile(r"--(\w+)=(true|false|yes|no|on|off)", re.IGNORECASE)
 
 
 # tyro's words for what users get wrong most, and ours.
 PLAIN_ERRORS = {
+    r"^Error parsing (\S+): no type matching {None}\|{FLOAT FLOAT} .*?from \[(.*?)\]\..*": (
+        r"\1: expected two numbers with a space between them, got \2"
+    ),
     r"^Error parsing (\S+): no type matching {None}\|FLOAT .*from \['?(.*?)'?\]\..*": r"\1: expected a number, got \2",
     r"^Error parsing (\S+): no type matching {None}\|INT .*from \['?(.*?)'?\]\..*": (
         r"\1: expected a whole number, got \2"

@@ -63,6 +63,8 @@ class PlayOptions(config.Options):
             raise ValueError(f"--opponent={self.opponent}: expected at most {MOST_SIMULATIONS} simulations on the page")
         if self.trees > 1 and self.ui == "web":
             raise ValueError("--trees is for --ui=text and --ui=gtp: the page searches many positions at once instead")
+        if self.seat != 1 and self.ui != "text":
+            raise ValueError("--seat is for --ui=text: on the page choose the players under New game")
         if not self.host:
             raise ValueError("expected an address after --host, got nothing, which would mean every address")
 

@@ -81,14 +81,11 @@ class Position:
                 return self.reason(action)
         return f"no move leads from {before[-1]} to {last}" if tuple(before) in _beginnings(self.game) else ""
 
-    @functools.cached_property
+    @property
     def ways(self) -> tuple[Way, ...]:
         """How to enter the legal moves. What distinguishes moves with the same cells is said only where there are any:
         e7e8 (queen) of a pawn, e7e8 of a rook."""
-        ways = [way(self.game, action) for action in self.legal]
-        same = Counter(one.cells for one in ways)
-        alone = lambda one: len(one.cells) > 1 and same[one.cells] == 1
-        return tuple(dataclasses.replace(one, label=_short(one.label)) if alone(one) else one for one in ways)
+        return _ways(self)
 
     def after(self, action: int) -> Position:
         with _lock(self.game):
@@ -96,10 +93,19 @@ class Position:
         return look_at(self.game, state)
 
 
-# A picture takes up to 100 kB and a long game has hundreds, so only the most recently used are kept.
+# A picture takes up to 100 kB, the moves of a large board as much, and a long game has hundreds of positions, so only
+# the most recently used are kept.
 @functools.lru_cache(maxsize=512)
 def _svg(position: Position) -> str:
     return position.game.svg(position.state)
+
+
+@functools.lru_cache(maxsize=512)
+def _ways(position: Position) -> tuple[Way, ...]:
+    ways = [way(position.game, action) for action in position.legal]
+    same = Counter(one.cells for one in ways)
+    alone = lambda one: len(one.cells) > 1 and same[one.cells] == 1
+    return tuple(dataclasses.replace(one, label=_short(one.label)) if alone(one) else one for one in ways)
 
 
 def way(game: Game, action: int) -> Way:

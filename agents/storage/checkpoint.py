@@ -321,19 +321,12 @@ def mark_best(folder: Path, iteration: int) -> Path:
     writing = _unfinished(folder / "best", iteration)
     shutil.rmtree(writing, ignore_errors=True)
     shutil.copytree(folder / "networks" / str(iteration), writing)
-    os.utime(writing)  # `best_network` sorts by this time
     _publish(writing)
     marked = folder / "best" / str(iteration)
     for path in (folder / "best").iterdir():
         if path != marked and path.is_dir():
             shutil.rmtree(path)
     return marked
-
-
-def best_network(folder: Path) -> Path | None:
-    """The network marked last, if any is marked and intact."""
-    found = sorted(numbered(folder / "best"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
-    return next((path for path in found if damage(path) is None), None)
 
 
 def restore(path: Path, item: str, shapes: Any) -> Any:

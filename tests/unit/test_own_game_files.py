@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import pathlib
 import shutil
 
+import numpy as np
 import pytest
 
 import envs
@@ -32,6 +34,12 @@ BROKEN = {
         "    if s.to_move == 1:\n        pass\n    rows, cols = s.filled.shape\n    first",
         "in line 43 of my_game.py",
     ),
+    "type of a field": (
+        "s.forfeit)\n    return State(",
+        "s.forfeit).astype(jnp.int32)\n    return State(",
+        "forfeit: expected",
+    ),
+    "no move at all": ("ravel() & (s.forfeit < 0)", "ravel() & False", "mask: expected a legal action in the first"),
     "sum": ("s.forfeit), 2), 0.0)", "s.forfeit), 2) + 0.25, 0.0)", "rewards: expected a sum of 0, got ["),
 }
 
@@ -46,6 +54,15 @@ def test_a_broken_rule_is_explained(old, new, words, tmp_path, monkeypatch, caps
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if line.startswith("BROKEN") and words in line], said
     assert ("more rules are checked once these hold" in said) == (words != BROKEN["sum"][2])
+
+
+@pytest.mark.parametrize("name", ["hex:size=5,swap=false", "chess:size=5", "evopawness:history=1"])
+def test_actions_that_do_not_turn_with_the_board_are_found(name):
+    game = envs.make(name)
+    plain = dataclasses.replace(game, to_mover_frame=np.tile(np.arange(game.num_actions), (2, 1)))
+    rule = check.frames_turn_actions_as_planes_turn_the_board
+    assert check.broken("frames", rule, check.Bench(game)) is None
+    assert "does to_mover_frame turn actions" in check.broken("frames", rule, check.Bench(plain))
 
 
 @pytest.fixture

@@ -165,7 +165,7 @@ BAD = {
     "a word without its value": (
         "train.py",
         ["--init_from", "--seed=1"],
-        "argument --init_from: expected one argument",
+        "--init_from: expected a value, got nothing",
     ),
     "a word in place of a number": ("train.py", ["--minutes=abc"], "--minutes: expected a number, got abc"),
     "a fraction": ("train.py", ["--iterations=1.5"], "--iterations: expected a whole number, got 1.5"),

@@ -125,6 +125,12 @@ class PlayedGame:
         for action in line.actions[self.ply :]:
             self.append(action)
         self.undone, self.resigned = [], line.resigned
+        self._drop_contained()
+
+    def _drop_contained(self) -> None:
+        """Lines that the present one contains, or that are kept already, take no place."""
+        again = [line for line in self.lines if line.resigned is not None or self._shared(line) < len(line.actions)]
+        self.lines = list(dict.fromkeys(again))
 
     def _shared(self, line: Line) -> int:
         """Number of moves before the first one in which a line differs from the present one."""

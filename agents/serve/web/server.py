@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import logging
 import os
@@ -272,9 +273,8 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise ValueError(
-            f"--host={host} --port={port}: {error.strerror or error}; --port=0 takes a free port"
-        ) from None
+        hint = "; --port=0 takes a free port" if error.errno == errno.EADDRINUSE else ""
+        raise ValueError(f"--host={host} --port={port}: {error.strerror or error}{hint}") from None
 
 
 def serve(options: PlayOptions) -> None:
