@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import difflib
 import importlib.util
 import inspect
 import os
@@ -98,7 +99,11 @@ def _module(name: str) -> Any:
         if pathlib.Path(name).is_file():
             raise ValueError(f"own game: expected a file that ends in .py, got '{name}'")
         known = f"{', '.join(list())}, pgx:ID with the pgx library, or a file path/to/my_game.py"
-        raise ValueError(f"unknown game '{name}'; known games: {known}")
+        meant = difflib.get_close_matches(name, list(), 1)
+        perhaps = (
+            f"; perhaps {meant[0]} is meant" if meant else "; it is a folder" if pathlib.Path(name).is_dir() else ""
+        )
+        raise ValueError(f"unknown game '{name}'{perhaps}; known games: {known}")
     if name in _own:
         return _own[name]
     path = pathlib.Path(name)
@@ -175,7 +180,8 @@ def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[st
     try:
         game = module.make(**options)
     except (Exception, SystemExit) as error:
-        raise ValueError(f"own game '{name}': `make` raised {type(error).__name__}: {error}") from error
+        see = "; docs/your_game.md says what a game has" if "Game.__init__" in str(error) else ""
+        raise ValueError(f"own game '{name}': `make` raised {type(error).__name__}: {error}{see}") from error
     if not isinstance(game, Game):
         raise ValueError(f"own game '{name}': `make` gives a {type(game).__name__}, not a Game")
     tail = ",".join(f"{k}={v}" for k, v in options.items() if v != defaults[k])

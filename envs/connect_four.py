@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Step, Symmetry, View, forfeit_rewards, forfeit_words
+from envs.game import Array, Game, Step, Symmetry, View, forfeit_rewards, forfeit_words, on_usual_board
 from envs.lines import in_a_row, in_rows
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
@@ -393,3 +393,6 @@ def make(rows: int = 6, cols: int = 7, connect: int = 4) -> Game:
             why_over=rules.why_over,
         ),
     )
+
+
+__getattr__ = on_usual_board(make)

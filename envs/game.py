@@ -230,6 +230,23 @@ class HistoryState(NamedTuple):
     played: Array  # int8[], number of real entries in `past`
 
 
+# Functions of a game that work on one position, for `on_usual_board`.
+FUNCTIONS = ("init", "mask", "step", "move", "over", "player", "rewards", "observe", "show", "to_record", "from_record")
+
+
+def on_usual_board(make: Callable[[], Game]) -> Callable[[str], Callable[..., Any]]:
+    """The `__getattr__` of a module whose rules depend on the size of the board. It gives the functions of `make()`, so
+    that `from envs.hex import step` is a pure function as in the other modules."""
+    game = functools.cache(make)
+
+    def find(name: str) -> Callable[..., Any]:
+        if name in FUNCTIONS:
+            return getattr(game(), name)
+        raise AttributeError(f"module '{make.__module__}' has no attribute '{name}'")
+
+    return find
+
+
 def with_history(
     game: Game,
     length: int,

@@ -17,7 +17,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, rectangle_turns
+from envs.game import (
+    Array,
+    Game,
+    Step,
+    Symmetry,
+    board_view,
+    forfeit_rewards,
+    forfeit_words,
+    on_usual_board,
+    rectangle_turns,
+)
 from envs.lines import DIRECTIONS, in_rows
 from envs.pictures import Layer, Picture
 
@@ -329,3 +339,6 @@ def make(size: int = 15, exact: bool = False) -> Game:
             why_over=rules.why_over,
         ),
     )
+
+
+__getattr__ = on_usual_board(make)

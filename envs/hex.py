@@ -22,7 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words
+from envs.game import Array, Game, Step, Symmetry, board_view, forfeit_rewards, forfeit_words, on_usual_board
 from envs.pictures import PAPER, Layer, Part, Picture, Place
 
 LARGEST = len(string.ascii_lowercase)  # columns are named by letters
@@ -376,3 +376,6 @@ def make(size: int = 11, swap: bool = True) -> Game:
             why_over=rules.why_over,
         ),
     )
+
+
+__getattr__ = on_usual_board(make)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from envs import pictures, records
-from envs.game import Array, Game, Step, View, forfeit_rewards, forfeit_words, no_symmetries
+from envs.game import Array, Game, Step, View, forfeit_rewards, forfeit_words, no_symmetries, on_usual_board
 from envs.pictures import PAPER, Layer, Part, Picture
 
 LARGEST = 10_000  # largest target
@@ -197,3 +197,6 @@ def make(target: int = 100, largest: int = 10) -> Game:
             why_over=rules.why_over,
         ),
     )
+
+
+__getattr__ = on_usual_board(make)

@@ -53,7 +53,7 @@ def openings_note(r: Result, plies: int) -> str:
 def elo_text(r: Result) -> str:
     points = lambda x, none: none if x is None else f"{x:+.0f}"
     low, high = r.elo_interval
-    return f"{points(r.elo, '> +' if r.score == 1 else '< -')} [{points(low, '-')}, {points(high, '+')}]"
+    return f"{points(r.elo, '+∞' if r.score == 1 else '-∞')} [{points(low, '-')}, {points(high, '+')}]"
 
 
 def solved_table(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -86,7 +87,9 @@ def config_of(spec: str | PlayerSpec) -> Config:
     """
     spec = parse_player(spec)
     if spec.kind != NETWORK or not weights_lib.locate(Path(spec.path)).exists():
-        raise ValueError(f"unknown player '{spec}': expected a folder that exists, or one of {NAMES}")
+        meant = difflib.get_close_matches(str(spec), (*REGISTRY, PERSON), 1, 0.7)
+        perhaps = f"; perhaps {meant[0]} is meant" if meant else ""
+        raise ValueError(f"unknown player '{spec}': expected a folder that exists, or one of {NAMES}{perhaps}")
     return weights_lib.about(weights_lib.find_network(Path(spec.path)))["config"]
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,12 @@ def train_in(folder: Path, game: envs.Game, net: Network, config: Config, device
             games.close()
     report.say(f"network: {folder}/networks/{int(run.iteration)} after {done['total_games']} games")
     own = f" --env={game.name}" if ".py" in game.name else ""  # a game of one's own has to be named
+    if not int(run.iteration):  # stopped while compiling
+        return report.say(advice_to_go_on(folder, config, run, done["minutes"]) + own)
     report.say(f"play against it: {advice.program_command('play')} --env={game.name} --opponent={folder}")
     report.say(f"evaluate it:     {advice.program_command('evaluate')} match {folder} random{own}")
-    report.say(f"look at it:      python -m agents.run.report {folder}{own}")
+    needs = "" if importlib.util.find_spec("matplotlib") else f"   (first {advice.extra('plots')})"
+    report.say(f"look at it:      python -m agents.run.report {folder}{own}{needs}")
     report.say(advice_to_go_on(folder, config, run, done["minutes"]) + own)
 
 
@@ -140,13 +144,16 @@ class RunServices:
     stop: Stop
 
 
+HEARTBEAT = 60.0  # seconds between two lines of a log while programs are compiled
+
+
 def build(
     game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, asked: Callable[[], bool]
 ) -> RunPrograms:
     """Compiles the programs of a run and checks that they fit into memory; `asked` interrupts rating matches."""
     began = time.monotonic()
     report.phase("compiling")
-    report.say("compiling, which takes about a minute")
+    report.say("compiling, which takes about a minute on an idle machine")
     parts = algorithm_of(config)
     start = lambda: parts.start_run(game, net, config)
     shapes = jax.eval_shape(start)
@@ -156,6 +163,8 @@ def build(
     with ThreadPoolExecutor() as together:  # compiling one program leaves other cores idle
         plays = {now: together.submit(compiled, parts.make_play(game, net, now, devices)) for now in stages(config)}
         learning = together.submit(compiled, parts.make_learn(game, net, config, devices), 0.0)
+        while wait([*plays.values(), learning], HEARTBEAT).not_done:
+            report.log(f"still compiling after {time.monotonic() - began:.0f} s")
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
     row = replay.row_bytes(shapes.replay.rows)
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))

@@ -147,6 +147,11 @@ class Report:
         with contextlib.suppress(OSError):
             self.console.print(text, soft_wrap=True)
 
+    def log(self, text: str) -> None:
+        """Prints a line for the user where there is no display that shows as much."""
+        if not self.console.is_terminal:
+            self.say(text)
+
     def iteration(self, figures: dict[str, Any], progress: float) -> None:
         """Publishes one iteration; NaN becomes null."""
         figures = {name: plain(value) for name, value in figures.items()}
@@ -191,6 +196,9 @@ class Silence(Report):
         pass
 
     def say(self, text: str) -> None:
+        pass
+
+    def log(self, text: str) -> None:
         pass
 
     def iteration(self, figures: dict[str, Any], progress: float) -> None:

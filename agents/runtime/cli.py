@@ -149,11 +149,18 @@ def parse_command(
     text = re.sub(r"^Error parsing \w+: ", "", text.strip())  # a class name means nothing to users
     for theirs, plain in PLAIN_ERRORS.items():
         text = re.sub(theirs, plain, text)
+    if (unknown := re.match(r"unknown option --(\w+)", text)) and unknown[1] in COMMON:
+        text = f"unknown option --{unknown[1]}; perhaps --{COMMON[unknown[1]]} is meant"
     if switch := next(filter(None, map(SWITCH.fullmatch, arguments)), None):
         text = f"--{switch[1]}: expected no value, got {switch[2]}; --no_{switch[1]} turns it off"
     fail(text or "wrong arguments")
 
 
+# Names of other programs for options of train.py.
+COMMON = {
+    "lr": "learning_rate", "epochs": "iterations", "steps": "iterations", "gpus": "devices", "batch": "batch_size",
+    "bs": "batch_size", "sims": "num_simulations", "simulations": "num_simulations", "game": "env", "time": "minutes",
+}  # fmt: skip
 SWITCH = re.compile(r"--(\w+)=(true|false|yes|no|on|off)", re.IGNORECASE)
 
 

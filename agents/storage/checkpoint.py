@@ -369,7 +369,7 @@ def find_checkpoint(path: Path, kind: str) -> Path:
     itself = path.name.isdigit() and path.parent.name in kinds and path.is_dir()
     wanted = [path] if itself else numbered(path / kind)[::-1]
     if not wanted:
-        what = f"holds no {kind}/ITERATION" if path.is_dir() else "does not exist"
+        what = f"holds no {kind}/ITERATION" if path.is_dir() else "is a file" if path.exists() else "does not exist"
         if (path / "metrics.jsonl").is_file():
             what += ", since the run ended before its first save"
         raise CheckpointError(f"no checkpoint: {path} {what}; expected the folder of a saved run, such as runs/NAME")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from envs.chess.fen import MAX_PLIES
 from envs.chess.rules import Rules
 from envs.chess.view import ChessView
-from envs.game import Game, Hints, no_symmetries
+from envs.game import Game, Hints, no_symmetries, on_usual_board
 
 # The largest known number of moves in a legal position. On 5 x 5 ten pieces have at most 16 moves each.
 MAX_LEGAL = {8: 218, 5: 160}
@@ -53,3 +53,6 @@ def make(size: int = 8) -> Game:
         hints=Hints(evaluate=rules.evaluate, moves_are_cheap=False),
         view=people.view(),
     )
+
+
+__getattr__ = on_usual_board(make)

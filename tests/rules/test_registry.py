@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+
+import jax
+import numpy as np
 import pytest
 
 import envs
@@ -28,7 +32,25 @@ def test_defaults_of_the_rules():
     assert envs.make("tictactoe").num_actions == 9
 
 
+@pytest.mark.parametrize("name", envs.list())
+def test_every_module_has_the_functions_of_its_usual_board(name):
+    """From the start each of them answers as the game's own."""
+    module, game = importlib.import_module(f"envs.{name}"), envs.make(name)
+    start = module.init()
+    action = int(np.flatnonzero(module.mask(start))[-1])
+    following = module.step(start, action)
+    expected = game.move(game.init(), action)
+    assert all(map(np.array_equal, jax.tree.leaves(following), jax.tree.leaves(getattr(expected, "now", expected))))
+    assert (int(module.player(following)), bool(module.over(following))) == (int(game.player(expected)), False)
+    assert not np.any(module.rewards(following))
+    assert module.show(following) == game.show(expected)
+    assert module.to_record(module.from_record(module.to_record(following))) == module.to_record(following)
+    assert module.observe(following).dtype == np.float32
+
+
 REFUSED = {
+    "misspelt": ("tictacto", ["perhaps tictactoe is meant"]),
+    "a folder": (".", ["it is a folder"]),
     "no such game": ("chess960", ["unknown game 'chess960'", "foq", "tictactoe"]),
     "empty": ("", ["unknown game", "foq", "tictactoe"]),
     "case": ("FoQ", ["unknown game 'FoQ'", "foq"]),

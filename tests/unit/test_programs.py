@@ -162,6 +162,11 @@ BAD = {
     "an empty word": ("train.py", ["--resume", ""], "expected a value after --resume, got nothing"),
     "every address": ("play.py", ["--host="], "expected a value after --host=, got nothing"),
     "markup in a folder": ("evaluate.py", ["match", "o[/b]", "random"], "unknown player 'o[/b]'"),
+    "an option by another name": ("train.py", ["--lr=0.1"], "unknown option --lr; perhaps --learning_rate is meant"),
+    "a switch with a value": ("train.py", ["--pooling=false"], "--pooling: expected no value, got false; --no_pooling"),
+    "one number in place of two": ("evaluate.py", ["match", "a", "b", "--sprt", "5"], "--sprt: expected two numbers"),
+    "a misspelt player": ("evaluate.py", ["match", "randm", "random"], "perhaps random is meant"),
+    "a seat on the page": ("play.py", ["--seat=2"], "--seat is for --ui=text"),
     "a word without its value": (
         "train.py",
         ["--init_from", "--seed=1"],
