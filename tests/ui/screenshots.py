@@ -23,6 +23,7 @@ class Shot:
     name: str
     env: str
     moves: int = 2  # of the person
+    hints: bool = False  # the person plays what the engine advises
     dark: bool = False
     phone: bool = False
     analysis: bool = False
@@ -31,9 +32,9 @@ class Shot:
 
 
 SHOTS = (
-    Shot("foq", "foq", moves=3, preview=True),
-    Shot("foq-dark", "foq", moves=3, dark=True, analysis=True),
-    Shot("foq-phone", "foq", moves=2, phone=True),
+    Shot("foq", "foq", moves=3, hints=True, preview=True),
+    Shot("foq-dark", "foq", moves=3, hints=True, dark=True, analysis=True),
+    Shot("foq-phone", "foq", moves=2, hints=True, phone=True),
     Shot("foq_single", "foq_single"),
     Shot("foq_multi", "foq_multi", dark=True),
     Shot("tictactoe", "tictactoe", moves=1, analysis=True),
@@ -57,7 +58,7 @@ def take(shot: Shot, folder: Path) -> None:
     with server(*options) as address, browser(*size, dark=shot.dark) as driver:
         driver.get(address)
         for i in range(shot.moves):
-            move(driver, i)
+            advised(driver) if shot.hints else move(driver, i)
         if shot.analysis:
             one(driver, "#analyse").click()
             wait(driver, lambda: "simulations" in text(driver, "#verdict"), "an analysis")
@@ -85,6 +86,15 @@ def move(driver, number: int) -> None:
     ways = known_result(driver)["legal"]
     if ways:
         make(driver, ways[(5 * number + len(ways) // 3) % len(ways)])
+
+
+def advised(driver) -> None:
+    """The move of a hint."""
+    known_result(driver)
+    one(driver, "#hint").click()
+    wait(driver, lambda: known_result(driver)["hint"], "a hint")
+    seen = known_result(driver)
+    make(driver, next(way for way in seen["legal"] if way["action"] == seen["hint"]))
 
 
 def main() -> None:
