@@ -104,6 +104,22 @@ def test_an_index_leads_to_its_games(window, tmp_path):
     assert game(window)["game"] == "hex:size=5,swap=false"
 
 
+def test_each_page_of_a_folder_keeps_its_own_game(window, tmp_path):
+    first, second, _ = export(PlayOptions(env="tictactoe sum_to_100", opponent="uct:5", export=str(tmp_path)))
+    made = {}
+    for page in (first, second):
+        window.get(page.as_uri())
+        wait(window, lambda: game(window)["version"] > 0, "the game")
+        play(window)
+        made[page] = game(window)["history"]
+        assert made[page]
+    for page in (first, second, first):
+        window.get(page.as_uri())
+        wait(window, lambda: game(window)["version"] > 0, "the game")
+        assert game(window)["history"] == made[page]
+        assert not one(window, "#toast").is_displayed()
+
+
 def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
     opened(window, page("connect_four"))
     first = game(window)

@@ -32,6 +32,8 @@ function remembered(kind) {
   }
 }
 const [tab, machine] = [remembered("sessionStorage"), remembered("localStorage")];
+/** The key of what is remembered for this page alone: pages without a server share an origin, and each has its game. */
+const ownKey = (name) => `${location.pathname} ${name}`;
 
 /** Forgets what was pointed at on the position that the board shows. */
 function leave() {
@@ -95,7 +97,7 @@ async function refresh(whole = false) {
 
 /** The same game on a server that no longer knows it. */
 async function again() {
-  const { players, save, limits } = view || JSON.parse(tab.getItem("game") || "{}");
+  const { players, save, limits } = view || JSON.parse(tab.getItem(ownKey("game")) || "{}");
   await open(save ? { ...reduced(save), players, ...limits } : {});
 }
 
@@ -133,8 +135,8 @@ function take(news) {
     drawBoard();
     if (earlier) animate(earlier);
     drawMoves();
-    tab.setItem("id", view.id);
-    tab.setItem("game", JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
+    tab.setItem(ownKey("id"), view.id);
+    tab.setItem(ownKey("game"), JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
     announce(before);
   }
   drawTurn();

@@ -112,7 +112,7 @@ async function begin() {
       toast("This link holds no game: perhaps it was cut off when it was copied.");
     }
   }
-  const id = tab.getItem("id");
+  const id = tab.getItem(ownKey("id"));
   if (id) {
     try {
       return take(await call("GET", `sessions/${id}`));
