@@ -108,6 +108,7 @@ async function open(request, refused = "") {
     news = await call("POST", "sessions", request);
   } catch (error) {
     toast(refused + error.message);
+    if (!view) [$("turn-title").textContent, $("turn-words").textContent] = ["There is no game", error.message];
     return false;
   }
   const old = view && view.id;
@@ -119,12 +120,19 @@ async function open(request, refused = "") {
 
 const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions, resigned });
 
+/** Lets the page be used, which needs a game; `drawTurn` disables again what makes no sense in this one. */
+function enable() {
+  $("table").inert = false;
+  for (const button of BUTTONS) button.disabled = false;
+}
+
 /** Takes in an answer; draws the board anew only where the position is another one. */
 function take(news) {
   const fresh = news.svg !== undefined;
   const before = view;
   // An answer may be late: of a game that was left meanwhile, or of a position before this one.
   if (view && (news.id !== view.id || news.version < view.version || (!fresh && news.version > view.version))) return;
+  if (!view) enable();
   const earlier = fresh && before?.id === news.id && before.ply < news.ply && !past ? contents() : null;
   view = fresh ? { ...news } : { ...view, ...news };
   if (fresh) {

@@ -1,6 +1,8 @@
 "use strict";
 // The buttons, and the beginning.
 
+const BUTTONS = document.querySelectorAll("nav button:not(#theme, #keys), aside button");
+for (const button of BUTTONS) button.disabled = true; // until there is a game, see `enable`
 for (const word of ["undo", "redo", "hint", "review", "resume"]) $(word).onclick = () => command(word);
 $("stop").onclick = () => {
   if (elsewhere() && known()?.thinking) call("POST", `sessions/${known().id}/stop`, {}).catch((error) => toast(error.message));
