@@ -143,6 +143,25 @@ def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
     wait(window, lambda: len(game(window)["history"]) == 2, "the loaded game")
 
 
+def test_other_lines_are_kept_once_and_lead_elsewhere(window, page):
+    opened(window, page("tictactoe", "uct:5"))
+
+    def do(word, **more):
+        script = "command(arguments[0], arguments[1]).then(arguments[2])"
+        window.execute_async_script(script, word, more)
+        return [line["words"] for line in game(window)["lines"]]
+
+    window.execute_async_script("open({ players: ['person', 'person'] }).then(arguments[0])")
+    for action in ("b2", "a1", "c3", "a3"):
+        do("move", action=action)
+    assert do("branch", ply=2, action="b1") == [["c3", "a3"]]
+    for _ in range(3):  # the move that was made, again and again
+        assert do("branch", ply=2, action="c3") == [["b1"], ["a3"]]
+        assert do("branch", ply=2, action="b1") == [["c3"], ["c3", "a3"]]
+    do("line", index=1)
+    assert do("move", action="c1") == [["b1"]]
+
+
 def test_a_link_leads_to_the_position(window, page):
     opened(window, page("tictactoe"))
     play(window)

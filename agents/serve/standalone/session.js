@@ -265,11 +265,18 @@ class Session {
   /** Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves. */
   follow(line) {
     const old = [...this.actions, ...[...this.undone].reverse()];
-    if (old.some((a, i) => line.actions[i] !== a)) this.lines = [{actions: old, resigned: this.resigned}, ...this.lines].slice(0, MOST_LINES);
+    if (old.some((a, i) => line.actions[i] !== a)) this.lines.unshift({actions: old, resigned: this.resigned});
     const shared = this.shared(line);
     while (this.actions.length > shared) this.stepBack();
     for (const action of line.actions.slice(shared)) this.append(action);
     Object.assign(this, {undone: [], resigned: line.resigned});
+    this.dropContained();
+  }
+
+  /** Lines that the present one contains, or that are kept already, take no place. */
+  dropContained() {
+    const others = this.lines.filter((line) => line.resigned !== null || this.shared(line) < line.actions.length);
+    this.lines = [...new Map(others.map((line) => [JSON.stringify(line), line])).values()].slice(0, MOST_LINES);
   }
 
   /** Number of moves before the first one in which a line differs from the present one. */
