@@ -162,3 +162,26 @@ def test_fingers_hit_what_they_aim_at(address):
             .filter(([, box]) => Math.min(box.width, box.height) < 24).map(([words]) => words)"""
         assert phone.execute_script(small) == []
         assert phone.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_small_screens_show_everything(address):
+    """Nothing is cut off at 320 pixels (WCAG 2.2, 1.4.10), and a phone on its side has as large a board as upright."""
+    outside = """const right = (node) => node.getBoundingClientRect().right;
+        return [...document.querySelectorAll('button, p, svg')]
+        .filter((node) => node.checkVisibility() && right(node) > right(node.closest('.card') || document.body))
+        .map((node) => node.outerHTML.slice(0, 80))"""
+    board = "const b = svg().getBoundingClientRect(); return [b.width, b.height]"
+    with browser(320, 640) as phone:
+        fresh(phone, address)
+        play(phone)
+        play(phone)
+        analyse(phone)
+        review(phone)
+        phone.execute_script("$('overlay').querySelector('[data-show=owners]').hidden = false")  # as in Go
+        assert phone.execute_script(outside) == []
+        assert phone.execute_script("return document.documentElement.scrollWidth") <= 320
+        upright = phone.execute_script(board)
+        metrics = {"width": 740, "height": 360, "deviceScaleFactor": 1, "mobile": True}
+        phone.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        assert min(phone.execute_script(board)) >= min(upright) - 1
+        assert phone.execute_script(board)[1] <= 360  # and all of it can be in sight

@@ -26,7 +26,7 @@ function drawBoard() {
   picture.style.fontSize = `${sizes[sizes.length >> 1] || 16}px`;
   picture.dataset.size = sizes[sizes.length >> 1] || 16;
   const [, , width, height] = (picture.getAttribute("viewBox") || "0 0 1 1").split(/\s+/).map(Number);
-  picture.style.maxWidth = `calc((100dvh - 10.75rem) * ${width / height})`;
+  picture.style.setProperty("--shape", width / height);
   const marks = document.createElementNS(SVG, "g");
   marks.setAttribute("class", "marks");
   marks.setAttribute("aria-hidden", "true");
