@@ -195,6 +195,20 @@ def test_the_lesson_has_its_pictures(window, page):
     assert "Three of your signs in a row win" in text(window, "#lesson-steps")
 
 
+def test_a_browser_that_cannot_compile_the_kernel_says_what_is_needed(tmp_path):
+    (path,) = export(PlayOptions(env="tictactoe", opponent="uct:5", export=str(tmp_path / "game.html")))
+    html = path.read_text()
+    broken = html.replace('kernel = Uint8Array.from(atob("AGFzb', 'kernel = Uint8Array.from(atob("AGFzc')
+    assert broken != html
+    path.write_text(broken)
+    with browser() as driver:
+        driver.get(path.as_uri())
+        wait(driver, lambda: text(driver, "#turn-title") == "There is no game", "the reason")
+        assert "needs WebAssembly with SIMD" in text(driver, "#turn-words")
+        again = "call('GET', 'games').catch((error) => arguments[0](error.message))"
+        assert "needs WebAssembly with SIMD" in driver.execute_async_script(again)
+
+
 def test_no_request_leaves_the_file(page):
     with browser() as driver:
         opened(driver, page("tictactoe"))
