@@ -104,6 +104,20 @@ def test_an_index_leads_to_its_games(window, tmp_path):
     assert game(window)["game"] == "hex:size=5,swap=false"
 
 
+def test_limits_of_the_export_are_those_of_the_page(window, page, tmp_path):
+    assert opened(window, page("tictactoe", "uct:5"))["limits"] == {"simulations": 4096, "seconds": 1}
+    limits = {"num_simulations": 24, "seconds": 90.0}
+    file = str(tmp_path / "game.html")
+    (path,) = export(PlayOptions(env="tictactoe", opponent="models/tictactoe", export=file, **limits))
+    assert opened(window, path.as_uri())["limits"] == {"simulations": 24, "seconds": 90}
+    press(window, "hint")
+    wait(window, lambda: game(window)["hint"], "the hint")
+    assert game(window)["report"]["simulations"] <= 32  # eight at once
+    press(window, "new")
+    shown = "return ['simulations', 'seconds'].map((name) => $(`pick-${name}`).value)"
+    wait(window, lambda: window.execute_script(shown) == ["24", "90"], "the dialog")
+
+
 def test_each_page_of_a_folder_keeps_its_own_game(window, tmp_path):
     first, second, _ = export(PlayOptions(env="tictactoe sum_to_100", opponent="uct:5", export=str(tmp_path)))
     made = {}

@@ -4,7 +4,7 @@
 // `about` is what export.py says of the game: names and picture of everything; `engines` maps a player's kind to what
 // search.js wants to know. Answers are {status, said}.
 
-const PERSON = "person", SHARE_OF_REVIEW = 0.5, MOST_LINES = 20, MOST_SIMULATIONS = 4096, MOST_SECONDS = 60;
+const PERSON = "person", SHARE_OF_REVIEW = 0.5, MOST_LINES = 20, MOST_SIMULATIONS = 4096, LEAST_SECONDS = 0.1, MOST_SECONDS = 60;
 const DROPS = [[0.4, "blunder"], [0.2, "mistake"], [0.1, "inaccuracy"]]; // in expected score, 0 to 1
 
 class Refused extends Error {
@@ -413,11 +413,13 @@ class House {
     return players;
   }
 
-  limits({simulations = MOST_SIMULATIONS, seconds = 1}) {
+  limits(request) {
+    const {limits} = this.about, {simulations, seconds} = {...limits, ...request};
+    const [least, most] = [Math.min(LEAST_SECONDS, limits.seconds), Math.max(MOST_SECONDS, limits.seconds)];
     if (!(Number.isInteger(simulations) && simulations >= 1 && simulations <= MOST_SIMULATIONS)) {
       throw new Refused(400, `simulations: expected a whole number from 1 to ${MOST_SIMULATIONS}`);
     }
-    if (!(seconds >= 0.1 && seconds <= MOST_SECONDS)) throw new Refused(400, `seconds: expected a number from 0.1 to ${MOST_SECONDS}`);
+    if (!(seconds >= least && seconds <= most)) throw new Refused(400, `seconds: expected a number from ${least} to ${most}`);
     return {simulations, seconds};
   }
 
