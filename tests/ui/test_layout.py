@@ -115,6 +115,31 @@ def test_moves_are_animated_unless_that_is_turned_off(window, address):
     assert not window.execute_script("return $('moving').checked")  # and that is remembered
 
 
+def test_keys_of_one_character_can_be_turned_off(window, address):
+    fresh(window, address)
+    flip = lambda: (one(window, "body").send_keys("f"), one(window, "#flip").get_attribute("aria-pressed"))[1]
+    assert [flip(), flip()] == ["true", "false"]
+    press(window, "keys")
+    one(window, "#single-keys").click()
+    one(window, "#settings .main").click()
+    window.execute_script("document.activeElement.blur()")
+    assert flip() == "false"
+    window.refresh()
+    play(window)
+    assert flip() == "false"  # and that is remembered
+    assert one(window, "#flip").get_attribute("aria-keyshortcuts") is None
+    assert not one(window, "#flip").get_attribute("title")
+    one(window, "body").send_keys("?")
+    assert not window.execute_script("return $('settings').open")
+    one(window, "body").send_keys(Keys.HOME)
+    wait(window, lambda: window.execute_script("return past?.ply") == 0, "the first position")
+    press(window, "keys")
+    one(window, "#single-keys").click()
+    one(window, "#settings .main").click()
+    window.execute_script("document.activeElement.blur()")
+    assert flip() == "true"
+
+
 def test_the_page_asks_in_its_own_dialog(window, address):
     fresh(window, address)
     press(window, "resign")

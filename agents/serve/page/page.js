@@ -65,9 +65,13 @@ const KEYS = {
 const KEY_NAMES = { ArrowLeft: "←", ArrowRight: "→" };
 const BOARD_KEYS = [["Tab", "to the board; then the arrows go from cell to cell"], ["Enter", "choose a cell"], ["Escape", "choose anew"]];
 const keyName = (key) => KEY_NAMES[key] || (key.length > 1 ? key : key.toUpperCase());
-for (const [key, [id]] of Object.entries(KEYS)) {
-  $(id).setAttribute("aria-keyshortcuts", key);
-  $(id).title = `Key ${keyName(key)}`;
+/** Whether a key does something. Those of one character can be turned off, as speech input may type them (WCAG 2.1.4). */
+const works = (key) => key in KEYS && (key.length > 1 || $("single-keys").checked);
+function showKeys() {
+  for (const [key, [id]] of Object.entries(KEYS)) {
+    works(key) ? $(id).setAttribute("aria-keyshortcuts", key) : $(id).removeAttribute("aria-keyshortcuts");
+    $(id).title = works(key) ? `Key ${keyName(key)}` : "";
+  }
 }
 const keyRows = [...Object.entries(KEYS).map(([key, [, words]]) => [keyName(key), words]), ...BOARD_KEYS];
 $("key-list").replaceChildren(...keyRows.flatMap(([key, words]) => [
@@ -76,7 +80,7 @@ $("key-list").replaceChildren(...keyRows.flatMap(([key, words]) => [
 ]));
 document.addEventListener("keydown", (event) => {
   const key = event.key.length > 1 ? event.key : event.key.toLowerCase();
-  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[key] || event.defaultPrevented) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || !works(key) || event.defaultPrevented) return;
   if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
   event.preventDefault();
   const button = $(KEYS[key][0]);
@@ -85,6 +89,12 @@ document.addEventListener("keydown", (event) => {
 $("keys").onclick = () => $("settings").showModal();
 $("moving").checked = !machine.getItem("still");
 $("moving").onchange = () => machine.setItem("still", $("moving").checked ? "" : "1");
+$("single-keys").checked = !machine.getItem("no-single-keys");
+$("single-keys").onchange = () => {
+  machine.setItem("no-single-keys", $("single-keys").checked ? "" : "1");
+  showKeys();
+};
+showKeys();
 
 // Colours
 
