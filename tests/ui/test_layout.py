@@ -173,6 +173,20 @@ def test_axe_finds_nothing(address, size, dark):
         assert any("button-name" in words for words in violations(driver))  # and it does look
 
 
+def test_what_is_pressed_can_be_told_in_high_contrast(address):
+    with browser() as driver:
+        features = [{"name": "forced-colors", "value": "active"}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        fresh(driver, address)
+        play(driver)
+        analyse(driver)
+        ground = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+        for pressed, other in (("#analyse", "#review"), ("#moves .now", "#moves button")):
+            assert driver.execute_script(ground, pressed) != driver.execute_script(ground, other)
+        parts = "return [...document.querySelectorAll('#chance-bar i')].map((x) => getComputedStyle(x).backgroundColor)"
+        assert len(set(driver.execute_script(parts))) == 2
+
+
 def test_fingers_hit_what_they_aim_at(address):
     """Targets are at least 24 x 24 pixels (WCAG 2.2, 2.5.8), and the page is no wider than the phone."""
     with browser(390, 844) as phone:
