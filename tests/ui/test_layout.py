@@ -173,6 +173,19 @@ def test_axe_finds_nothing(address, size, dark):
         assert any("button-name" in words for words in violations(driver))  # and it does look
 
 
+def test_dark_is_dark_by_the_system_and_by_choice(address):
+    """The style has the dark colours twice, so that a page is dark before its scripts run."""
+    with browser(dark=True) as driver:
+        fresh(driver, address)
+        colours = """theme(arguments[0]);
+            const names = [...document.styleSheets[0].cssRules[0].style].filter((name) => name.startsWith('--'));
+            const style = getComputedStyle(document.documentElement);
+            return [...names, 'color-scheme'].map((name) => style.getPropertyValue(name))"""
+        system, light, dark = (driver.execute_script(colours, name) for name in ("", "light", "dark"))
+        assert system == dark
+        assert len(dark) > 10 and all(one != other for one, other in zip(light, dark, strict=True))
+
+
 def test_what_is_pressed_can_be_told_in_high_contrast(address):
     with browser() as driver:
         features = [{"name": "forced-colors", "value": "active"}]
