@@ -28,6 +28,17 @@ needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
 POSITIONS = 200
 
 ANSWERS = """
+// C = A B in the plain form, which defines what the kernel has to give.
+function plainMatmul(a, b, c, m, k, n) {
+  for (let i = 0; i < m; i++) {
+    for (let j = 0; j < n; j++) {
+      let sum = 0;
+      for (let l = 0; l < k; l++) sum = Math.fround(sum + Math.fround(a[i * k + l] * b[l * n + j]));
+      c[i * n + j] = sum;
+    }
+  }
+}
+
 function answers(asked) {
   const Kinds = {Uint8Array, Int8Array, Int16Array, Uint16Array, Int32Array, Uint32Array, Float32Array};
   const matmul = asked.plain ? () => plainMatmul : (memory) => fastMatmul(Uint8Array.from(asked.kernel), memory);

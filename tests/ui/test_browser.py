@@ -73,6 +73,32 @@ def replayed(view: dict):
     return rules, state
 
 
+def test_before_the_game_is_there_the_page_says_why_and_takes_no_orders(window, foq):
+    """The answer to the first call is held back here, as compiling large rules holds it back."""
+    held = "window.answeredHere = () => new Promise((done) => { window.answer = done; });"
+    fresh(window, foq)
+    window.execute_script("sessionStorage.clear()")
+    script = window.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": held})
+    try:
+        window.get(foq)
+        wait(window, lambda: window.execute_script("return !!window.answer"), "the call")
+        assert "rules are being compiled" in text(window, "#turn-words")
+        enabled = [x for x in window.find_elements(By.CSS_SELECTOR, "nav button, main button") if x.is_enabled()]
+        assert [x.get_attribute("id") for x in enabled] == ["theme", "keys"]
+        keys = lambda *which: window.switch_to.active_element.send_keys(*which)
+        keys("u", "r", "h", "a", "f", Keys.HOME, Keys.END, Keys.ARROW_LEFT, Keys.ARROW_RIGHT)
+        window.execute_script("document.querySelector('.skip').focus()")
+        keys(Keys.ENTER)
+        keys(Keys.ARROW_LEFT, Keys.ENTER, Keys.ESCAPE, Keys.TAB)
+        window.execute_script("answer({ ok: false, status: 400, json: async () => ({ error: 'It is broken.' }) })")
+        wait(window, lambda: text(window, "#turn-title") == "There is no game", "the reason")
+        assert text(window, "#turn-words") == "It is broken."
+    finally:
+        window.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+    assert fresh(window, foq)["ply"] == 0
+    assert one(window, "#flip").is_enabled() and one(window, "#guide").is_enabled()
+
+
 def test_a_whole_game_of_foq_with_the_mouse(window, foq):
     view = fresh(window, foq)
     assert text(window, "#turn-title") == "Your move"

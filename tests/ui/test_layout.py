@@ -115,6 +115,31 @@ def test_moves_are_animated_unless_that_is_turned_off(window, address):
     assert not window.execute_script("return $('moving').checked")  # and that is remembered
 
 
+def test_keys_of_one_character_can_be_turned_off(window, address):
+    fresh(window, address)
+    flip = lambda: (one(window, "body").send_keys("f"), one(window, "#flip").get_attribute("aria-pressed"))[1]
+    assert [flip(), flip()] == ["true", "false"]
+    press(window, "keys")
+    one(window, "#single-keys").click()
+    one(window, "#settings .main").click()
+    window.execute_script("document.activeElement.blur()")
+    assert flip() == "false"
+    window.refresh()
+    play(window)
+    assert flip() == "false"  # and that is remembered
+    assert one(window, "#flip").get_attribute("aria-keyshortcuts") is None
+    assert not one(window, "#flip").get_attribute("title")
+    one(window, "body").send_keys("?")
+    assert not window.execute_script("return $('settings').open")
+    one(window, "body").send_keys(Keys.HOME)
+    wait(window, lambda: window.execute_script("return past?.ply") == 0, "the first position")
+    press(window, "keys")
+    one(window, "#single-keys").click()
+    one(window, "#settings .main").click()
+    window.execute_script("document.activeElement.blur()")
+    assert flip() == "true"
+
+
 def test_the_page_asks_in_its_own_dialog(window, address):
     fresh(window, address)
     press(window, "resign")
@@ -148,6 +173,33 @@ def test_axe_finds_nothing(address, size, dark):
         assert any("button-name" in words for words in violations(driver))  # and it does look
 
 
+def test_dark_is_dark_by_the_system_and_by_choice(address):
+    """The style has the dark colours twice, so that a page is dark before its scripts run."""
+    with browser(dark=True) as driver:
+        fresh(driver, address)
+        colours = """theme(arguments[0]);
+            const names = [...document.styleSheets[0].cssRules[0].style].filter((name) => name.startsWith('--'));
+            const style = getComputedStyle(document.documentElement);
+            return [...names, 'color-scheme'].map((name) => style.getPropertyValue(name))"""
+        system, light, dark = (driver.execute_script(colours, name) for name in ("", "light", "dark"))
+        assert system == dark
+        assert len(dark) > 10 and all(one != other for one, other in zip(light, dark, strict=True))
+
+
+def test_what_is_pressed_can_be_told_in_high_contrast(address):
+    with browser() as driver:
+        features = [{"name": "forced-colors", "value": "active"}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        fresh(driver, address)
+        play(driver)
+        analyse(driver)
+        ground = "return getComputedStyle(document.querySelector(arguments[0])).backgroundColor"
+        for pressed, other in (("#analyse", "#review"), ("#moves .now", "#moves button")):
+            assert driver.execute_script(ground, pressed) != driver.execute_script(ground, other)
+        parts = "return [...document.querySelectorAll('#chance-bar i')].map((x) => getComputedStyle(x).backgroundColor)"
+        assert len(set(driver.execute_script(parts))) == 2
+
+
 def test_fingers_hit_what_they_aim_at(address):
     """Targets are at least 24 x 24 pixels (WCAG 2.2, 2.5.8), and the page is no wider than the phone."""
     with browser(390, 844) as phone:
@@ -162,3 +214,26 @@ def test_fingers_hit_what_they_aim_at(address):
             .filter(([, box]) => Math.min(box.width, box.height) < 24).map(([words]) => words)"""
         assert phone.execute_script(small) == []
         assert phone.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_small_screens_show_everything(address):
+    """Nothing is cut off at 320 pixels (WCAG 2.2, 1.4.10), and a phone on its side has as large a board as upright."""
+    outside = """const right = (node) => node.getBoundingClientRect().right;
+        return [...document.querySelectorAll('button, p, svg')]
+        .filter((node) => node.checkVisibility() && right(node) > right(node.closest('.card') || document.body))
+        .map((node) => node.outerHTML.slice(0, 80))"""
+    board = "const b = svg().getBoundingClientRect(); return [b.width, b.height]"
+    with browser(320, 640) as phone:
+        fresh(phone, address)
+        play(phone)
+        play(phone)
+        analyse(phone)
+        review(phone)
+        phone.execute_script("$('overlay').querySelector('[data-show=owners]').hidden = false")  # as in Go
+        assert phone.execute_script(outside) == []
+        assert phone.execute_script("return document.documentElement.scrollWidth") <= 320
+        upright = phone.execute_script(board)
+        metrics = {"width": 740, "height": 360, "deviceScaleFactor": 1, "mobile": True}
+        phone.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+        assert min(phone.execute_script(board)) >= min(upright) - 1
+        assert phone.execute_script(board)[1] <= 360  # and all of it can be in sight

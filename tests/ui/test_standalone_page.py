@@ -104,6 +104,36 @@ def test_an_index_leads_to_its_games(window, tmp_path):
     assert game(window)["game"] == "hex:size=5,swap=false"
 
 
+def test_limits_of_the_export_are_those_of_the_page(window, page, tmp_path):
+    assert opened(window, page("tictactoe", "uct:5"))["limits"] == {"simulations": 4096, "seconds": 1}
+    limits = {"num_simulations": 24, "seconds": 90.0}
+    file = str(tmp_path / "game.html")
+    (path,) = export(PlayOptions(env="tictactoe", opponent="models/tictactoe", export=file, **limits))
+    assert opened(window, path.as_uri())["limits"] == {"simulations": 24, "seconds": 90}
+    press(window, "hint")
+    wait(window, lambda: game(window)["hint"], "the hint")
+    assert game(window)["report"]["simulations"] <= 32  # eight at once
+    press(window, "new")
+    shown = "return ['simulations', 'seconds'].map((name) => $(`pick-${name}`).value)"
+    wait(window, lambda: window.execute_script(shown) == ["24", "90"], "the dialog")
+
+
+def test_each_page_of_a_folder_keeps_its_own_game(window, tmp_path):
+    first, second, _ = export(PlayOptions(env="tictactoe sum_to_100", opponent="uct:5", export=str(tmp_path)))
+    made = {}
+    for page in (first, second):
+        window.get(page.as_uri())
+        wait(window, lambda: game(window)["version"] > 0, "the game")
+        play(window)
+        made[page] = game(window)["history"]
+        assert made[page]
+    for page in (first, second, first):
+        window.get(page.as_uri())
+        wait(window, lambda: game(window)["version"] > 0, "the game")
+        assert game(window)["history"] == made[page]
+        assert not one(window, "#toast").is_displayed()
+
+
 def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
     opened(window, page("connect_four"))
     first = game(window)
@@ -125,6 +155,25 @@ def test_undo_hint_analysis_save_and_load(window, page, tmp_path):
     window.execute_script("document.querySelector('#share').showModal()")
     one(window, "#load").send_keys(str(path))
     wait(window, lambda: len(game(window)["history"]) == 2, "the loaded game")
+
+
+def test_other_lines_are_kept_once_and_lead_elsewhere(window, page):
+    opened(window, page("tictactoe", "uct:5"))
+
+    def do(word, **more):
+        script = "command(arguments[0], arguments[1]).then(arguments[2])"
+        window.execute_async_script(script, word, more)
+        return [line["words"] for line in game(window)["lines"]]
+
+    window.execute_async_script("open({ players: ['person', 'person'] }).then(arguments[0])")
+    for action in ("b2", "a1", "c3", "a3"):
+        do("move", action=action)
+    assert do("branch", ply=2, action="b1") == [["c3", "a3"]]
+    for _ in range(3):  # the move that was made, again and again
+        assert do("branch", ply=2, action="c3") == [["b1"], ["a3"]]
+        assert do("branch", ply=2, action="b1") == [["c3"], ["c3", "a3"]]
+    do("line", index=1)
+    assert do("move", action="c1") == [["b1"]]
 
 
 def test_a_link_leads_to_the_position(window, page):
@@ -158,6 +207,20 @@ def test_the_lesson_has_its_pictures(window, page):
     assert titles == ["Tic-tac-toe, O to move", "Tic-tac-toe, X wins", "Tic-tac-toe, draw"]
     assert text(window, "#lesson-title") == "How to play Tic-tac-toe"
     assert "Three of your signs in a row win" in text(window, "#lesson-steps")
+
+
+def test_a_browser_that_cannot_compile_the_kernel_says_what_is_needed(tmp_path):
+    (path,) = export(PlayOptions(env="tictactoe", opponent="uct:5", export=str(tmp_path / "game.html")))
+    html = path.read_text()
+    broken = html.replace('kernel = Uint8Array.from(atob("AGFzb', 'kernel = Uint8Array.from(atob("AGFzc')
+    assert broken != html
+    path.write_text(broken)
+    with browser() as driver:
+        driver.get(path.as_uri())
+        wait(driver, lambda: text(driver, "#turn-title") == "There is no game", "the reason")
+        assert "needs WebAssembly with SIMD" in text(driver, "#turn-words")
+        again = "call('GET', 'games').catch((error) => arguments[0](error.message))"
+        assert "needs WebAssembly with SIMD" in driver.execute_async_script(again)
 
 
 def test_no_request_leaves_the_file(page):

@@ -93,6 +93,46 @@ def test_another_move_begins_another_line_and_both_stay(played):
     assert [button.text for button in played.find_elements(By.CSS_SELECTOR, "#other-lines button")] == ["3. b1"]
 
 
+def test_a_hint_stays_with_its_position(played):
+    press(played, "hint")
+    wait(played, lambda: played.find_elements(By.CSS_SELECTOR, "#board .advice"), "the hint")
+    known_result(played)
+    press(played, "back")
+    at(played, 3)
+    assert not played.find_elements(By.CSS_SELECTOR, "#board .advice")
+    press(played, "next")
+    at(played, 4)
+    assert played.find_elements(By.CSS_SELECTOR, "#board .advice")
+
+
+def test_buttons_of_moves_show_the_numbers_of_their_position(window, address):
+    fresh(window, address)
+    request = {"game": envs.make("sum_to_100").name, "players": ["person", "person"]}
+    window.execute_script("open(arguments[0])", request)
+    wait(window, lambda: game(window)["game"] == request["game"], "the other game")
+    numbers = lambda: window.execute_script(
+        "return [...document.querySelectorAll('#choices small:not(.more)')].map((x) => x.textContent)"
+    )
+    worth = "return known()?.report?.moves.length && !known().thinking"
+    worth += " && known().legal.map((way) => `${known().report.moves.find((x) => x.action === way.action).visits}×`)"
+    press(window, "analyse")
+    one(window, "#overlay [data-show=visits]").click()
+    for action in ("+3", "+1"):
+        window.execute_script("command('move', { action: arguments[0] })", action)
+        wait(window, lambda: window.execute_script(f"{worth} && view.history.at(-1)?.action") == action, "the analysis")
+    present = numbers()
+    press(window, "back")
+    at(window, 1)
+    assert numbers() != present  # not for a moment
+    wait(window, lambda: numbers() == window.execute_script(worth), "the numbers of the earlier position")
+    assert numbers() != present
+    press(window, "present")
+    at(window, 2)
+    assert numbers() == present
+    one(window, "#overlay [data-show=value]").click()
+    press(window, "analyse")
+
+
 def test_a_question_mark_lists_the_keys(played):
     one(played, "body").send_keys("?")
     wait(played, lambda: played.execute_script("return $('settings').open"), "the keys")

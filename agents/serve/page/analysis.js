@@ -28,6 +28,9 @@ const elsewhere = () => !!past || view.resigned !== null;
 /** What is known of the position on the board, as the server said it; null where nothing is. */
 const known = () => (elsewhere() ? (study?.ply === pictured().ply ? study.view : null) : view);
 
+/** The report on the position on the board; nothing without one, or where no analysis is wanted. */
+const analysed = () => (analysing ? known()?.report : null);
+
 /** Analyses what the board shows, where that is wanted and has not been done. */
 function follow() {
   if (!analysing) study = null;

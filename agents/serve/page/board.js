@@ -1,5 +1,6 @@
 "use strict";
-// The board: its picture, and the marks on it.
+// The board: its picture, and the marks on it. It may show an earlier position, so that nothing here asks `view`, the
+// present one, about a position: `pictured`, `legalWays` and `analysed` speak of what is on the board.
 
 const svg = () => $("board").querySelector("svg");
 const cellOf = (name) => svg().querySelector(`[data-cell="${CSS.escape(name)}"]`);
@@ -25,7 +26,7 @@ function drawBoard() {
   picture.style.fontSize = `${sizes[sizes.length >> 1] || 16}px`;
   picture.dataset.size = sizes[sizes.length >> 1] || 16;
   const [, , width, height] = (picture.getAttribute("viewBox") || "0 0 1 1").split(/\s+/).map(Number);
-  picture.style.maxWidth = `calc((100dvh - 10.75rem) * ${width / height})`;
+  picture.style.setProperty("--shape", width / height);
   const marks = document.createElementNS(SVG, "g");
   marks.setAttribute("class", "marks");
   marks.setAttribute("aria-hidden", "true");
@@ -137,12 +138,12 @@ function drawMarks(lit = nextCells()) {
     for (const name of last.changed) if (name !== target) outline(name, "last");
     if (target && !cellOf(target)?.querySelector("[data-cell]")) outline(target, "last-to");
   }
-  const hinted = legalWays().find((way) => way.action === view.hint);
+  const hinted = legalWays().find((way) => way.action === pictured().hint);
   if (hinted && !shown) hinted.cells.forEach((name) => outline(name, "advice"));
   past?.advice.forEach((name) => outline(name, "advice"));
   path.forEach((name) => outline(name, "chosen"));
   if (shown) shown.changed.forEach((name) => outline(name, "will"));
-  if (analysing && known()?.report && !shown) chosenOverlay() === "owners" ? drawOwners(marks) : drawNumbers(marks);
+  if (analysed() && !shown) chosenOverlay() === "owners" ? drawOwners(marks) : drawNumbers(marks);
   else {
     const corner = flipped ? [0.14, 0.86] : [0.86, 0.14]; // top right as it is seen
     for (const name of lit) {
@@ -237,7 +238,7 @@ function drawChoices() {
   const choices = $("choices");
   const focused = [...choices.children].indexOf(document.activeElement);
   choices.hidden = !ways.length;
-  const moves = new Map((analysing && view.report ? view.report.moves : []).map((move) => [move.action, move]));
+  const moves = new Map(analysed()?.moves.map((move) => [move.action, move]));
   choices.replaceChildren(...ways.map((way) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -252,7 +253,7 @@ function drawChoices() {
       small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)}%` }[chosenOverlay()] || "";
       button.append(small);
     }
-    if (way.action === view.hint) button.setAttribute("aria-description", "hint"), button.classList.add("main");
+    if (way.action === pictured().hint) button.setAttribute("aria-description", "hint"), button.classList.add("main");
     button.onclick = () => play(way);
     button.onpointerenter = button.onfocus = () => preview(way);
     button.onpointerleave = button.onblur = () => preview(null);

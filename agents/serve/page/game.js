@@ -32,6 +32,8 @@ function remembered(kind) {
   }
 }
 const [tab, machine] = [remembered("sessionStorage"), remembered("localStorage")];
+/** The key of what is remembered for this page alone: pages without a server share an origin, and each has its game. */
+const ownKey = (name) => `${location.pathname} ${name}`;
 
 /** Forgets what was pointed at on the position that the board shows. */
 function leave() {
@@ -95,7 +97,7 @@ async function refresh(whole = false) {
 
 /** The same game on a server that no longer knows it. */
 async function again() {
-  const { players, save, limits } = view || JSON.parse(tab.getItem("game") || "{}");
+  const { players, save, limits } = view || JSON.parse(tab.getItem(ownKey("game")) || "{}");
   await open(save ? { ...reduced(save), players, ...limits } : {});
 }
 
@@ -106,6 +108,7 @@ async function open(request, refused = "") {
     news = await call("POST", "sessions", request);
   } catch (error) {
     toast(refused + error.message);
+    if (!view) [$("turn-title").textContent, $("turn-words").textContent] = ["There is no game", error.message];
     return false;
   }
   const old = view && view.id;
@@ -117,12 +120,19 @@ async function open(request, refused = "") {
 
 const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions, resigned });
 
+/** Lets the page be used, which needs a game; `drawTurn` disables again what makes no sense in this one. */
+function enable() {
+  $("table").inert = false;
+  for (const button of BUTTONS) button.disabled = false;
+}
+
 /** Takes in an answer; draws the board anew only where the position is another one. */
 function take(news) {
   const fresh = news.svg !== undefined;
   const before = view;
   // An answer may be late: of a game that was left meanwhile, or of a position before this one.
   if (view && (news.id !== view.id || news.version < view.version || (!fresh && news.version > view.version))) return;
+  if (!view) enable();
   const earlier = fresh && before?.id === news.id && before.ply < news.ply && !past ? contents() : null;
   view = fresh ? { ...news } : { ...view, ...news };
   if (fresh) {
@@ -133,8 +143,8 @@ function take(news) {
     drawBoard();
     if (earlier) animate(earlier);
     drawMoves();
-    tab.setItem("id", view.id);
-    tab.setItem("game", JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
+    tab.setItem(ownKey("id"), view.id);
+    tab.setItem(ownKey("game"), JSON.stringify({ players: view.players, limits: view.limits, save: view.save }));
     announce(before);
   }
   drawTurn();

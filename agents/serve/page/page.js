@@ -1,6 +1,8 @@
 "use strict";
 // The buttons, and the beginning.
 
+const BUTTONS = document.querySelectorAll("nav button:not(#theme, #keys), aside button");
+for (const button of BUTTONS) button.disabled = true; // until there is a game, see `enable`
 for (const word of ["undo", "redo", "hint", "review", "resume"]) $(word).onclick = () => command(word);
 $("stop").onclick = () => {
   if (elsewhere() && known()?.thinking) call("POST", `sessions/${known().id}/stop`, {}).catch((error) => toast(error.message));
@@ -63,9 +65,13 @@ const KEYS = {
 const KEY_NAMES = { ArrowLeft: "←", ArrowRight: "→" };
 const BOARD_KEYS = [["Tab", "to the board; then the arrows go from cell to cell"], ["Enter", "choose a cell"], ["Escape", "choose anew"]];
 const keyName = (key) => KEY_NAMES[key] || (key.length > 1 ? key : key.toUpperCase());
-for (const [key, [id]] of Object.entries(KEYS)) {
-  $(id).setAttribute("aria-keyshortcuts", key);
-  $(id).title = `Key ${keyName(key)}`;
+/** Whether a key does something. Those of one character can be turned off, as speech input may type them (WCAG 2.1.4). */
+const works = (key) => key in KEYS && (key.length > 1 || $("single-keys").checked);
+function showKeys() {
+  for (const [key, [id]] of Object.entries(KEYS)) {
+    works(key) ? $(id).setAttribute("aria-keyshortcuts", key) : $(id).removeAttribute("aria-keyshortcuts");
+    $(id).title = works(key) ? `Key ${keyName(key)}` : "";
+  }
 }
 const keyRows = [...Object.entries(KEYS).map(([key, [, words]]) => [keyName(key), words]), ...BOARD_KEYS];
 $("key-list").replaceChildren(...keyRows.flatMap(([key, words]) => [
@@ -74,7 +80,7 @@ $("key-list").replaceChildren(...keyRows.flatMap(([key, words]) => [
 ]));
 document.addEventListener("keydown", (event) => {
   const key = event.key.length > 1 ? event.key : event.key.toLowerCase();
-  if (event.ctrlKey || event.metaKey || event.altKey || !KEYS[key] || event.defaultPrevented) return;
+  if (event.ctrlKey || event.metaKey || event.altKey || !works(key) || event.defaultPrevented) return;
   if (document.querySelector("dialog[open]") || event.target.matches("input, select, textarea")) return;
   event.preventDefault();
   const button = $(KEYS[key][0]);
@@ -83,6 +89,12 @@ document.addEventListener("keydown", (event) => {
 $("keys").onclick = () => $("settings").showModal();
 $("moving").checked = !machine.getItem("still");
 $("moving").onchange = () => machine.setItem("still", $("moving").checked ? "" : "1");
+$("single-keys").checked = !machine.getItem("no-single-keys");
+$("single-keys").onchange = () => {
+  machine.setItem("no-single-keys", $("single-keys").checked ? "" : "1");
+  showKeys();
+};
+showKeys();
 
 // Colours
 
@@ -112,7 +124,7 @@ async function begin() {
       toast("This link holds no game: perhaps it was cut off when it was copied.");
     }
   }
-  const id = tab.getItem("id");
+  const id = tab.getItem(ownKey("id"));
   if (id) {
     try {
       return take(await call("GET", `sessions/${id}`));

@@ -19,6 +19,7 @@ function percentages(shares) {
 }
 /** Names as in a sentence: "White, Red and Blue". */
 const listed = (names) => new Intl.ListFormat("en-GB").format(names);
+/** The position that the board shows. Only the present one can have a hint. */
 const pictured = () => past || view;
 /** The moves that may be made on the position that the board shows; at an earlier one they begin another line. */
 const legalWays = () => (past ? past.legal : mine() ? view.legal : []);

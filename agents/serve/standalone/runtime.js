@@ -34,18 +34,7 @@ function ofHalf(h) {
   return exponent === 31 ? (fraction ? NaN : sign * Infinity) : sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-// C = A B for A [m, k], B [k, n], C [m, n] in float32: the plain form, which defines what the kernel has to give.
-function plainMatmul(a, b, c, m, k, n) {
-  for (let i = 0; i < m; i++) {
-    for (let j = 0; j < n; j++) {
-      let sum = 0;
-      for (let l = 0; l < k; l++) sum = Math.fround(sum + Math.fround(a[i * k + l] * b[l * n + j]));
-      c[i * n + j] = sum;
-    }
-  }
-}
-
-// The same in WebAssembly; `bytes` is the module of kernel.py, which knows the memory.
+// C = A B for A [m, k], B [k, n], C [m, n] in float32; `bytes` is the module of kernel.py, which knows the memory.
 function fastMatmul(bytes, memory) {
   const {matmul} = new WebAssembly.Instance(new WebAssembly.Module(bytes), {page: {memory}}).exports;
   return (a, b, c, m, k, n) => matmul(a.byteOffset, b.byteOffset, c.byteOffset, m, k, n);

@@ -4,7 +4,7 @@
 // `about` is what export.py says of the game: names and picture of everything; `engines` maps a player's kind to what
 // search.js wants to know. Answers are {status, said}.
 
-const PERSON = "person", SHARE_OF_REVIEW = 0.5, MOST_LINES = 20, MOST_SIMULATIONS = 4096, MOST_SECONDS = 60;
+const PERSON = "person", SHARE_OF_REVIEW = 0.5, MOST_LINES = 20, MOST_SIMULATIONS = 4096, LEAST_SECONDS = 0.1, MOST_SECONDS = 60;
 const DROPS = [[0.4, "blunder"], [0.2, "mistake"], [0.1, "inaccuracy"]]; // in expected score, 0 to 1
 
 class Refused extends Error {
@@ -265,11 +265,18 @@ class Session {
   /** Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves. */
   follow(line) {
     const old = [...this.actions, ...[...this.undone].reverse()];
-    if (old.some((a, i) => line.actions[i] !== a)) this.lines = [{actions: old, resigned: this.resigned}, ...this.lines].slice(0, MOST_LINES);
+    if (old.some((a, i) => line.actions[i] !== a)) this.lines.unshift({actions: old, resigned: this.resigned});
     const shared = this.shared(line);
     while (this.actions.length > shared) this.stepBack();
     for (const action of line.actions.slice(shared)) this.append(action);
     Object.assign(this, {undone: [], resigned: line.resigned});
+    this.dropContained();
+  }
+
+  /** Lines that the present one contains, or that are kept already, take no place. */
+  dropContained() {
+    const others = this.lines.filter((line) => line.resigned !== null || this.shared(line) < line.actions.length);
+    this.lines = [...new Map(others.map((line) => [JSON.stringify(line), line])).values()].slice(0, MOST_LINES);
   }
 
   /** Number of moves before the first one in which a line differs from the present one. */
@@ -406,11 +413,13 @@ class House {
     return players;
   }
 
-  limits({simulations = MOST_SIMULATIONS, seconds = 1}) {
+  limits(request) {
+    const {limits} = this.about, {simulations, seconds} = {...limits, ...request};
+    const [least, most] = [Math.min(LEAST_SECONDS, limits.seconds), Math.max(MOST_SECONDS, limits.seconds)];
     if (!(Number.isInteger(simulations) && simulations >= 1 && simulations <= MOST_SIMULATIONS)) {
       throw new Refused(400, `simulations: expected a whole number from 1 to ${MOST_SIMULATIONS}`);
     }
-    if (!(seconds >= 0.1 && seconds <= MOST_SECONDS)) throw new Refused(400, `seconds: expected a number from 0.1 to ${MOST_SECONDS}`);
+    if (!(seconds >= least && seconds <= most)) throw new Refused(400, `seconds: expected a number from ${least} to ${most}`);
     return {simulations, seconds};
   }
 
