@@ -35,7 +35,7 @@ function drawBoard() {
   board.classList.toggle("flipped", flipped && sizes.length > 0);
   light();
   if (focused === null) return;
-  // Who plays with the keyboard stays on the board.
+  // The focus of a person who plays with the keyboard stays on the board.
   const kept = focused ? cellOf(focused) : null;
   const next = kept?.hasAttribute("tabindex") ? kept : picture.querySelector('[tabindex="0"]');
   (next || board).focus({ preventScroll: true });

@@ -44,33 +44,33 @@ function draw(picture, codes, status) {
 // Positions
 
 class Position {
-  constructor(house, state) {
-    this.house = house;
+  constructor(server, state) {
+    this.server = server;
     this.state = state;
-    Object.assign(this, look(house.game, state));
+    Object.assign(this, look(server.game, state));
     this.legal = this.over ? [] : legalIn(this.mask);
     delete this.mask; // working memory of the last call
-    this.codes = list(house.game.functions.picture(...state)).map((x) => x.slice());
+    this.codes = list(server.game.functions.picture(...state)).map((x) => x.slice());
   }
 
   get status() {
-    const {status} = this.house.about.picture;
+    const {status} = this.server.about.picture;
     return said(status, this.codes[0]);
   }
 
   get svg() {
-    return draw(this.house.about.picture, this.codes, this.status);
+    return draw(this.server.about.picture, this.codes, this.status);
   }
 
   /** What every innermost cell says of its contents. */
   get contents() {
-    const {parts} = this.house.about.picture, outer = new Set(parts.flatMap(({places}) => places.map((p) => p.inside)));
+    const {parts} = this.server.about.picture, outer = new Set(parts.flatMap(({places}) => places.map((p) => p.inside)));
     return new Map(parts.flatMap(({places, layers}, i) => places.flatMap((place, p) => (!place.name || outer.has(place.name)
       ? [] : [[place.name, said(layers, layers.map((_, l) => this.codes[i + 1][l * places.length + p]))]]))));
   }
 
   after(action) {
-    return new Position(this.house, after(this.house.game, this.state, action));
+    return new Position(this.server, after(this.server.game, this.state, action));
   }
 }
 
@@ -90,16 +90,16 @@ function waysOf(actions, legal) {
 }
 
 class Session {
-  constructor(house, players, limits) {
-    Object.assign(this, {house, players, limits, id: String(++house.count), version: 0, actions: [], undone: [],
+  constructor(server, players, limits) {
+    Object.assign(this, {server, players, limits, id: String(++server.count), version: 0, actions: [], undone: [],
       resigned: null, paused: false, job: null, failure: "", hint: "", reports: new Map(), review: null, lines: [], trees: new Map()});
-    this.positions = [new Position(house, house.game.init)];
+    this.positions = [new Position(server, server.game.init)];
   }
 
   get now() { return this.positions.at(-1); }
   get over() { return this.now.over || this.resigned !== null; }
   get personsTurn() { return this.players[this.now.player] === PERSON; }
-  name(action) { return this.house.about.actions[action].action; }
+  name(action) { return this.server.about.actions[action].action; }
 
   view(version) {
     return version === this.version ? this.news() : {...this.all(), ...this.news()};
@@ -113,7 +113,7 @@ class Session {
 
   past(version, ply) {
     this.current(version);
-    const there = this.at(ply), {actions} = this.house.about;
+    const there = this.at(ply), {actions} = this.server.about;
     const better = (this.review?.moves ?? []).find((move) => move.ply === ply && move.mark)?.best ?? null;
     const advice = better ? actions.find((way) => way.action === better).cells : [];
     return {ply, svg: there.svg, status: there.status, to_move: there.player, legal: waysOf(actions, there.legal),
@@ -121,7 +121,7 @@ class Session {
   }
 
   save() {
-    const file = {format: this.house.about.format, game: this.house.about.game, actions: this.actions.map((a) => this.name(a))};
+    const file = {format: this.server.about.format, game: this.server.about.game, actions: this.actions.map((a) => this.name(a))};
     return this.resigned === null ? file : {...file, resigned: this.resigned};
   }
 
@@ -189,7 +189,7 @@ class Session {
     this.current(version);
     this.free();
     if (this.now.over) throw new Refused(409, "the game is over");
-    this.think(kind, this.house.analyst, limits);
+    this.think(kind, this.server.analyst, limits);
   }
 
   lookBack(version) {
@@ -205,7 +205,7 @@ class Session {
   reviewNext() {
     const {review} = this, ply = review.left.shift();
     if (ply === undefined) return;
-    this.job = this.newJob("review", this.house.analyst, review.limits, ply, () => {
+    this.job = this.newJob("review", this.server.analyst, review.limits, ply, () => {
       if (ply > 0) review.moves.push(this.judged(ply - 1));
       if (ply + 1 === this.actions.length && this.now.over) review.moves.push(this.judged(ply));
       this.reviewNext();
@@ -214,7 +214,7 @@ class Session {
 
   /** What the move after `ply` moves cost. */
   judged(ply) {
-    const point = 1 - 1 / this.house.game.players;
+    const point = 1 - 1 / this.server.game.players;
     const {player} = this.positions[ply], [best] = this.reports.get(ply).moves, name = this.name(this.actions[ply]);
     const [before, now] = [this.values(ply), this.values(ply + 1)];
     const drop = best.action === name ? 0 : Math.max(0, before[player] - now[player]) * point;
@@ -311,7 +311,7 @@ class Session {
 
   /** A search of the position after `ply` moves. That of the present position goes on in the tree of the last one. */
   newJob(kind, player, limits, ply, done) {
-    const {house} = this, [engine, number] = house.engine(player), position = this.positions[ply];
+    const {server} = this, [engine, number] = server.engine(player), position = this.positions[ply];
     if (!engine) return {kind, done, simulations: 1, seconds: 1, begun: performance.now(), choice: position.legal[Math.floor(Math.random() * position.legal.length)]};
     let tree = ply === this.actions.length ? this.trees.get(engine)?.tree : null;
     if (!tree) tree = new Tree(engine, position.state);
@@ -354,12 +354,12 @@ class Session {
 
   last(ply) {
     if (ply === 0) return null;
-    const {action, cells} = this.house.about.actions[this.actions[ply - 1]];
+    const {action, cells} = this.server.about.actions[this.actions[ply - 1]];
     return {action, cells, changed: changed(this.positions[ply - 1], this.positions[ply])};
   }
 
   all() {
-    const {about} = this.house, {now} = this, n = about.seats.length;
+    const {about} = this.server, {now} = this, n = about.seats.length;
     const resigned = about.seats.map((_, i) => (i === this.resigned ? -1 : 1 / (n - 1)));
     return {game: about.game, title: about.title, rules: about.rules, seats: about.seats, players: this.players,
       limits: this.limits, ply: this.actions.length, to_move: now.player, over: this.over,
@@ -385,7 +385,7 @@ class Session {
   }
 }
 
-class House {
+class Server {
   constructor(about, functions) {
     this.about = about;
     this.count = 0;
