@@ -26,6 +26,26 @@ def test_its_rules_by_hand():
     assert game.rewards(s).tolist() == [1, -1]
 
 
+def test_moves_from_square_to_square_by_hand(capsys):
+    """Breakthrough on 5 x 5: five pieces go straight, all but two of their ten diagonal steps stay on the board. White
+    captures on b4, Black takes back, and a white piece that reaches the far row wins."""
+    game = envs.make(str(ROOT / "docs" / "breakthrough.py"))
+    assert check.report(game)
+    assert "BROKEN" not in capsys.readouterr().out
+    here = look_at(game, game.init())
+    assert len(here.legal) == 5 + 8
+    for name in ("c2c3", "a4a3", "c3b4", "a5b4"):
+        here = here.after(game.parse_action(name))
+    assert game.show(here.state) == ". O O O O\n. O O O O\nO . . . .\nX X . X X\nX X X X X"
+    assert here.reason(game.parse_action("a2a3")) == "that square is taken"
+    assert here.reason(game.parse_action("b2b1")) == "pieces only go ahead"
+    assert here.reason(game.parse_action("c2c3")) == "there is no piece of yours"
+    for name in ("d2d3", "d4c3", "d3d4", "c3b2", "d4c5"):
+        here = here.after(game.parse_action(name))
+    assert (here.over, here.rewards, here.status) == (True, (1.0, -1.0), "White wins")
+    assert len(lesson(game)) == 2
+
+
 def test_its_lesson_and_reasons():
     """4 x 4 after a4, which fills a4 and a3: there is no room below b1, and none to the right of d4."""
     game = envs.make(OWN)
