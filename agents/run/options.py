@@ -84,9 +84,16 @@ def _grouped(config: Config, resume: str) -> Training:
     )
 
 
+# What other programs call some of these options.
+COMMON = {
+    "lr": "learning_rate", "epochs": "iterations", "steps": "iterations", "gpus": "devices", "batch": "batch_size",
+    "bs": "batch_size", "sims": "num_simulations", "simulations": "num_simulations", "game": "env", "time": "minutes",
+}  # fmt: skip
+
+
 def parse_options(arguments: Sequence[str], base: Config, resume: str = "") -> Config:
     """The config of a command line whose defaults are those of `base`. Options are flat, and --help groups them."""
-    given = parse_command(tyro.conf.OmitArgPrefixes[Training], arguments, _grouped(base, resume))
+    given = parse_command(tyro.conf.OmitArgPrefixes[Training], arguments, _grouped(base, resume), meant=COMMON)
     records = (given.run, given.selfplay, given.search, given.network, given.learner, given.match)
     return Config(**{name: value for record in records for name, value in dataclasses.asdict(record).items()})
 
@@ -141,8 +148,8 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         wanted = int(chosen.devices) if re.fullmatch(r"[1-9][0-9]{0,4}", chosen.devices or "") else jax.device_count()
         # A chosen number of games is for all devices, and the batch that suits it does not grow with them.
         devices = 1 if chosen.num_envs else min(wanted, jax.device_count())
-        if named is not None:
-            check.demand_form(named)  # the preset asks for planes
+        if named is not None and not HELP & set(arguments):
+            check.demand_form(named)  # before the preset, which asks for planes
         path, base = None, preset(named or envs.make("foq"), jax.default_backend(), chosen.recipe, devices)
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     config = parse_options(arguments, base, chosen.resume)

@@ -11,8 +11,9 @@ import os
 import re
 import sys
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import docstring_parser
@@ -123,10 +124,14 @@ def program() -> str | None:
 
 
 def parse_command(
-    kind: Any, arguments: Sequence[str], default: Any = tyro.MISSING, description: str | None = None
+    kind: Any,
+    arguments: Sequence[str],
+    default: Any = tyro.MISSING,
+    description: str | None = None,
+    meant: Mapping[str, str] = MappingProxyType({}),
 ) -> Any:
     """`tyro.cli` with option names as in the code and one-line errors. --help shows the first sentence on each option,
-    --help-all the whole text."""
+    --help-all the whole text. `meant` has the options that are meant by usual names of others."""
     demand_values(arguments)
     known = {} if default is tyro.MISSING else {"default": default}
     if HELP & set(arguments):
@@ -149,18 +154,14 @@ def parse_command(
     text = re.sub(r"^Error parsing \w+: ", "", text.strip())  # a class name means nothing to users
     for theirs, plain in PLAIN_ERRORS.items():
         text = re.sub(theirs, plain, text)
-    if (unknown := re.match(r"unknown option --(\w+)", text)) and unknown[1] in COMMON:
-        text = f"unknown option --{unknown[1]}; perhaps --{COMMON[unknown[1]]} is meant"
-    if switch := next(filter(None, map(SWITCH.fullmatch, arguments)), None):
-        text = f"--{switch[1]}: expected no value, got {switch[2]}; --no_{switch[1]} turns it off"
+    if (unknown := re.match(r"unknown option --(\w+)", text)) and unknown[1] in meant:
+        text = f"unknown option --{unknown[1]}; perhaps --{meant[unknown[1]]} is meant"
+    for switch in filter(None, map(SWITCH.fullmatch, arguments)):
+        if text == f"expected options such as --env=foq, got '{switch[2]}'":  # tyro saw the value as a word of its own
+            text = f"--{switch[1]}: expected no value, got {switch[2]}; --{switch[1]} is yes, --no_{switch[1]} is no"
     fail(text or "wrong arguments")
 
 
-# Names of other programs for options of train.py.
-COMMON = {
-    "lr": "learning_rate", "epochs": "iterations", "steps": "iterations", "gpus": "devices", "batch": "batch_size",
-    "bs": "batch_size", "sims": "num_simulations", "simulations": "num_simulations", "game": "env", "time": "minutes",
-}  # fmt: skip
 SWITCH = re.compile(r"--(\w+)=(true|false|yes|no|on|off)", re.IGNORECASE)
 
 

@@ -13,10 +13,12 @@ import envs
 from agents.arena import match as arena
 from agents.arena import solve_commands
 from agents.arena.solve_commands import Solved, looks
-from agents.config import preset
+from agents.config import Config, preset
 from agents.players import players as players_file
 from agents.players.players import usual_baselines
+from agents.run import loop
 from agents.run import progress as progress_file
+from agents.run import report as report_file
 from agents.run.metrics import Balance, Report
 from agents.run.options import training
 from agents.run.progress import Progress
@@ -71,6 +73,25 @@ def test_a_line_of_the_log_comes_every_minute(tmp_path, monkeypatch, capsys):
     assert [line.split(",")[0] for line in lines] == ["iteration 1", "iteration 4", "iteration 7", "iteration 10"]
     assert lines[2].endswith("51234 moves/s, policy loss 1.234, value loss 0.457, rating 41, 3 min left")
     assert max(map(len, lines)) < 100
+
+
+def test_time_left_by_hand():
+    """Half a minute an iteration of late, however long the run has compiled: 20 of them, or the rest of the minutes."""
+    both = Config(iterations=30, minutes=60.0)
+    assert loop.minutes_left(dataclasses.replace(both, minutes=None), 10, 50.0, [0.4, 0.6]) == pytest.approx(10)
+    assert loop.minutes_left(dataclasses.replace(both, iterations=None), 10, 50.0, [0.4, 0.6]) == 10
+    assert loop.minutes_left(both, 10, 57.0, [0.4, 0.6]) == 3
+    assert loop.minutes_left(both, 31, 61.0, [0.5]) == 0
+
+
+def test_curves_of_long_runs_are_means_by_games():
+    """601 iterations become 201 points of three, the last one of one. An iteration without games counts as one."""
+    rows = [{"iteration": i, "games": i % 3, "draw_rate": float(i % 3 == 2), "rating": None} for i in range(601)]
+    found = report_file.averaged(rows, ["draw_rate", "rating"])
+    assert len(found) == 201
+    assert found[0] == {"iteration": 2, "draw_rate": 2 / 4, "rating": None}
+    assert found[-1] == {"iteration": 600, "draw_rate": 0.0, "rating": None}
+    assert report_file.averaged(rows[:300], ["draw_rate"]) == rows[:300]
 
 
 def test_a_value_that_is_not_learned_is_told_once():
@@ -163,7 +184,7 @@ BAD = {
     "every address": ("play.py", ["--host="], "expected a value after --host=, got nothing"),
     "markup in a folder": ("evaluate.py", ["match", "o[/b]", "random"], "unknown player 'o[/b]'"),
     "an option by another name": ("train.py", ["--lr=0.1"], "unknown option --lr; perhaps --learning_rate is meant"),
-    "a switch with a value": ("train.py", ["--pooling=false"], "--pooling: expected no value, got false; --no_pooling"),
+    "a switch with a value": ("train.py", ["--pooling=false"], "--pooling: expected no value, got false"),
     "one number in place of two": ("evaluate.py", ["match", "a", "b", "--sprt", "5"], "--sprt: expected two numbers"),
     "a misspelt player": ("evaluate.py", ["match", "randm", "random"], "perhaps random is meant"),
     "a seat on the page": ("play.py", ["--seat=2"], "--seat is for --ui=text"),

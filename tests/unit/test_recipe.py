@@ -126,8 +126,8 @@ def test_calibration_counts_values_and_their_outcomes():
 
 
 def test_how_often_giving_up_was_wrong_by_hand():
-    """Six rows of six games: below -0.9 are the first four, of which one was given up, one is not counted and one was
-    won."""
+    """Six games of one row each. Four rows are below -0.9: the first was resigned, the second is not counted, the third
+    was lost, and the fourth was won."""
     devices = mesh.make_mesh(2, 2, 1)
     searched = jnp.array([[-0.95, -0.95, -0.95], [-0.95, -0.5, 0.95]])[..., None]
     resigned = jnp.zeros((2, 3), bool).at[0, 0].set(True)

@@ -26,6 +26,7 @@ from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
 from agents.serve.web.batched_search import Job, Thinker
+from agents.serve.web.played_game import Line, PlayedGame
 from agents.serve.web.requests import Refused
 from agents.serve.web.session import Limits, Session
 from agents.serve.web.sessions import Sessions
@@ -419,6 +420,17 @@ def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):
     assert left.get(timeout=60) is sound
     assert broken.error and not sound.error
     assert bool(game.mask(game.init())[sound.choice])
+
+
+def test_other_lines_are_neither_repeated_nor_empty():
+    """From a1 b1 to c1 in place of b1, back, and so on: only the other line is offered each time."""
+    played = PlayedGame(envs.make("tictactoe"), None, contextlib.nullcontext)
+    a1, b1, c1 = map(played.game.parse_action, ("a1", "b1", "c1"))
+    played.play(a1)
+    played.play(b1)
+    for here, other in ((c1, "b1"), (b1, "c1"), (c1, "b1"), (b1, "c1")):
+        played.follow(Line((a1, here), None))
+        assert played.variations() == [{"from": 1, "words": [other]}]
 
 
 def test_a_failing_search_is_told_and_others_go_on(context):
