@@ -107,6 +107,51 @@ def make_decided(game: Game) -> Callable[[Any], Array]:
     return jax.jit(decided)
 
 
+def distinct(sample: Callable[[Array], Openings], key: Array) -> Iterator[Openings]:
+    """Every different opening once, until samples bring no new ones."""
+    known: set[int] = set()
+    in_vain = 0
+    for number in itertools.count():
+        drawn = jax.device_get(sample(jax.random.fold_in(key, number)))
+        for i, code in enumerate(wide(drawn.code).tolist()):
+            in_vain += 1
+            if code not in known:
+                in_vain = 0
+                known.add(code)
+                yield jax.tree.map(lambda x, i=i: x[i], drawn)
+        if in_vain > IN_VAIN * len(known):
+            return
+
+
+class Pool:
+    """Openings by how fair they are. Each is given once; they repeat, in turn, when there are no others."""
+
+    def __init__(self) -> None:
+        self.given: list[Openings] = []
+        self.fair: list[Openings] = []
+        self.unfair: list[Openings] = []
+        self.ended: list[Openings] = []
+        self.wanted = 0
+
+    def add(self, opening: Openings) -> None:
+        ended = self.ended if opening.unfair == OVER else self.unfair
+        (self.fair if opening.unfair <= MOST_UNFAIR else ended).append(opening)
+
+    def lacks(self, count: int) -> bool:
+        """Whether `count` openings more would not all be fair."""
+        return len(self.given) + len(self.fair) < self.wanted + count
+
+    def take(self, count: int) -> Openings:
+        """The next `count` openings, stacked: fair ones, then the least unfair, and finished games if that is all."""
+        self.unfair.sort(key=lambda opening: opening.unfair)
+        filled = max(0, count - len(self.fair))
+        self.given += self.fair[:count] + self.unfair[:filled]
+        del self.fair[:count], self.unfair[:filled]
+        pool, first = self.given or self.ended, self.wanted
+        self.wanted += count
+        return jax.tree.map(lambda *x: np.stack(x), *(pool[i % len(pool)] for i in range(first, self.wanted)))
+
+
 def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[Array], Iterator[Openings]]:
     """`draw(key)` yields `count` openings of `plies` random moves, then `count` others, without end. All are different,
     up to symmetry, since deterministic players repeat the game of a repeated opening. Openings are repeated, in turn,
@@ -116,7 +161,7 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
     `unfairness`, or if a short search proves the winner. If there are too few fair openings, the least unfair follow,
     proved ones last.
     """
-    proved = make_decided(game)
+    proved, judges = make_decided(game), fair and plies > 0
 
     @jax.jit
     def sample(key):
@@ -128,57 +173,27 @@ def make_openings(game: Game, count: int, plies: int, fair: bool) -> Callable[[A
     def look(key, states, unfair):
         return jnp.maximum(unfair, unfairness(make_uct(game, 100)(key, states), game.num_players))
 
-    def judged(key: Array, some: list[Openings]) -> list[Openings]:
-        """At most `count` openings with their unfairness."""
-        if not (fair and plies and some):
-            return some
-        filled = jax.tree.map(lambda *x: np.stack(x), *(some[i % len(some)] for i in range(count)))
-        unfair = np.asarray(look(key, filled.states, filled.unfair))
-        return [opening._replace(unfair=x) for opening, x in zip(some, unfair, strict=False)]
-
-    def candidates(key: Array) -> Iterator[Openings]:
-        """Every opening once, until samples bring no new ones."""
+    def judged(key: Array) -> Iterator[Openings]:
+        """Different openings with their unfairness, judged `count` at a time."""
         sample_key, look_key = jax.random.split(key)
-        known: set[int] = set()
-        fresh: list[Openings] = []
-        in_vain = 0
-        for number in itertools.count():
-            drawn = jax.device_get(sample(jax.random.fold_in(sample_key, number)))
-            for i, code in enumerate(wide(drawn.code).tolist()):
-                in_vain += 1
-                if code not in known:
-                    in_vain = 0
-                    known.add(code)
-                    fresh.append(jax.tree.map(lambda x, i=i: x[i], drawn))
-            exhausted = in_vain > IN_VAIN * len(known)
-            while len(fresh) >= count or (exhausted and fresh):
-                look_key, now_key = jax.random.split(look_key)
-                yield from judged(now_key, fresh[:count])
-                del fresh[:count]
-            if exhausted:
-                return
+        new = distinct(sample, sample_key)
+        while some := list(itertools.islice(new, count)):
+            look_key, now_key = jax.random.split(look_key)
+            filled = jax.tree.map(lambda *x: np.stack(x), *(some[i % len(some)] for i in range(count)))
+            unfair = np.asarray(look(now_key, filled.states, filled.unfair) if judges else filled.unfair)
+            yield from (opening._replace(unfair=x) for opening, x in zip(some, unfair, strict=False))
 
-    def draw(key):
-        given: list[Openings] = []
-        fine: list[Openings] = []  # fair, not given yet
-        others: list[Openings] = []  # the same, unfair
-        ended: list[Openings] = []
-        new, looked = candidates(key), 0
-        for wanted in itertools.count(count, count):
-            while len(given) + len(fine) < wanted and looked < LOOKS * wanted:
+    def draw(key: Array) -> Iterator[Openings]:
+        pool, new, looked = Pool(), judged(key), 0
+        while True:
+            while pool.lacks(count) and looked < LOOKS * (pool.wanted + count):
                 if (opening := next(new, None)) is None:
                     break
                 looked += 1
-                if fair and plies and opening.unfair <= MOST_UNFAIR and proved(opening.states):
+                if judges and opening.unfair <= MOST_UNFAIR and proved(opening.states):
                     opening = opening._replace(unfair=np.float32(PROVED))
-                pool = fine if opening.unfair <= MOST_UNFAIR else ended if opening.unfair == OVER else others
-                pool.append(opening)
-            others.sort(key=lambda opening: opening.unfair)
-            filled = max(0, count - len(fine))
-            given += fine[:count] + others[:filled]
-            del fine[:count], others[:filled]
-            pool = given or ended
-            yield jax.tree.map(lambda *x: np.stack(x), *(pool[i % len(pool)] for i in range(wanted - count, wanted)))
+                pool.add(opening)
+            yield pool.take(count)
 
     return draw
 

@@ -53,6 +53,7 @@ from agents.serve.views import lesson, look_at
 from agents.serve.web.batched_search import STEP, Job, Thinker
 from agents.serve.web.context import ServerContext, budgeted
 from agents.serve.web.requests import Refused, finite
+from agents.serve.web.session import Session
 from agents.serve.web.sessions import COMMANDS, Sessions
 from envs import saved
 from envs.game import first_player, titles
@@ -99,6 +100,34 @@ async def body(request: Request) -> dict[str, Any]:
     return said
 
 
+async def refused(request: Request, error: Exception) -> Response:
+    return answer({"error": str(error)}, error.status if isinstance(error, Refused) else 500)
+
+
+async def http_error(request: Request, error: Exception) -> Response:
+    status, words = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "failed")
+    return answer({"error": words.lower()}, status)
+
+
+async def gone(request: Request, error: Exception) -> Response:
+    return answer({"error": "the call was broken off"}, 400)
+
+
+async def failed(request: Request, error: Exception) -> Response:
+    log.error("a call failed", exc_info=error)
+    return answer({"error": "internal server error; see the server log"}, 500)
+
+
+ERRORS = {Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed}
+
+
+def file(name: str) -> Callable[[Request], Any]:
+    async def serve_file(request: Request) -> Response:
+        return FileResponse(PAGE / name, headers=HEADERS)
+
+    return serve_file
+
+
 def known_version(request: Request) -> int | None:
     return whole_number(request, "version")
 
@@ -107,6 +136,19 @@ def whole_number(request: Request, name: str) -> int | None:
     """A whole number of the query; None if it is missing or malformed."""
     text = request.query_params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def preview(session: Session, request: Request) -> dict[str, Any]:
+    action = request.query_params.get("action")
+    return session.preview(known_version(request), action, whole_number(request, "ply"))
+
+
+def why(session: Session, request: Request) -> dict[str, Any]:
+    return session.why(known_version(request), whole_number(request, "ply"), request.query_params.getlist("cell"))
+
+
+def past(session: Session, request: Request) -> dict[str, Any]:
+    return session.past(known_version(request), whole_number(request, "ply"))
 
 
 def make_app(context: ServerContext) -> Starlette:
@@ -141,19 +183,11 @@ def make_app(context: ServerContext) -> Starlette:
             return answer({})
         return answer(await run_in_threadpool(lambda: sessions.get(name).view(known_version(request))))
 
-    async def preview(request: Request) -> Response:
-        name, action = request.path_params["id"], request.query_params.get("action")
-        look = lambda: sessions.get(name).preview(known_version(request), action, whole_number(request, "ply"))
-        return answer(await run_in_threadpool(look))
+    def look(at: Callable[[Session, Request], dict[str, Any]]) -> Callable[[Request], Any]:
+        async def reply(request: Request) -> Response:
+            return answer(await run_in_threadpool(lambda: at(sessions.get(request.path_params["id"]), request)))
 
-    async def why(request: Request) -> Response:
-        name, cells = request.path_params["id"], request.query_params.getlist("cell")
-        find = lambda: sessions.get(name).why(known_version(request), whole_number(request, "ply"), cells)
-        return answer(await run_in_threadpool(find))
-
-    async def past(request: Request) -> Response:
-        name, ply = request.path_params["id"], whole_number(request, "ply")
-        return answer(await run_in_threadpool(lambda: sessions.get(name).past(known_version(request), ply)))
+        return reply
 
     async def command(request: Request) -> Response:
         name, word = request.path_params["id"], request.path_params["command"]
@@ -168,26 +202,6 @@ def make_app(context: ServerContext) -> Starlette:
 
         return answer(await run_in_threadpool(run))
 
-    def file(name: str) -> Callable[[Request], Any]:
-        async def serve_file(request: Request) -> Response:
-            return FileResponse(PAGE / name, headers=HEADERS)
-
-        return serve_file
-
-    async def refused(request: Request, error: Exception) -> Response:
-        return answer({"error": str(error)}, error.status if isinstance(error, Refused) else 500)
-
-    async def http_error(request: Request, error: Exception) -> Response:
-        status, words = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "failed")
-        return answer({"error": words.lower()}, status)
-
-    async def gone(request: Request, error: Exception) -> Response:
-        return answer({"error": "the call was broken off"}, 400)
-
-    async def failed(request: Request, error: Exception) -> Response:
-        log.error("a call failed", exc_info=error)
-        return answer({"error": "internal server error; see the server log"}, 500)
-
     app = Starlette(
         routes=[
             Route("/", file("index.html")),
@@ -197,16 +211,14 @@ def make_app(context: ServerContext) -> Starlette:
             Route("/api/status", status),
             Route("/api/sessions", create, methods=["POST"]),
             Route("/api/sessions/{id}", one, methods=["GET", "DELETE"]),
-            Route("/api/sessions/{id}/preview", preview),
-            Route("/api/sessions/{id}/why", why),
-            Route("/api/sessions/{id}/past", past),
+            Route("/api/sessions/{id}/preview", look(preview)),
+            Route("/api/sessions/{id}/why", look(why)),
+            Route("/api/sessions/{id}/past", look(past)),
             Route("/api/sessions/{id}/{command}", command, methods=["POST"]),
         ],
         middleware=[Middleware(OwnName, host=context.options.host)],
-        exception_handlers={
-            Refused: refused, HTTPException: http_error, ClientDisconnect: gone, Exception: failed
-        },
-    )  # fmt: skip
+        exception_handlers=ERRORS,
+    )
     app.router.redirect_slashes = False  # a wrong path gets 404
     return app
 
