@@ -9,8 +9,9 @@ import pathlib
 from typing import Any, NamedTuple
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # before the first import of jax
-# Programs that several tests compile, in whichever process, are compiled once.
+# Programs that several tests compile, in whichever process, are compiled once, and not again in the next run.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(pathlib.Path(__file__).parents[1] / ".pytest_cache" / "jax"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 
 import jax
 import numpy as np
