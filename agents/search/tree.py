@@ -258,6 +258,15 @@ def edges_of(tree: Tree, lane: Array, node: Array | int) -> Edges:
     return Edges(at(tree.logits), visits, at(tree.edge_values), value, raw, at(tree.visits), *bounds)
 
 
+def roots_only(tree: Tree) -> Tree:
+    """The tree with the positions of the roots alone, so that no other node's are unpacked."""
+    return tree._replace(states=jax.tree.map(lambda x: x[:, : ROOT + 1], tree.states))
+
+
+def root_edges(tree: Tree) -> Edges:
+    return edges_of(tree, lanes_of(tree), ROOT)
+
+
 class Path(NamedTuple):
     """The paths of M simulations: M / B in each tree, next to each other."""
 

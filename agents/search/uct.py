@@ -13,16 +13,10 @@ from agents.actions import ILLEGAL, at_slots, random_action
 from agents.runtime import keys
 from agents.search import selection
 from agents.search import tree as tree_search
-from agents.search.policies import (
-    TreePolicy,
-    assemble_tree_policy,
-    make_expand,
-    make_leaf,
-    root_edges,
-    tree_slots,
-    visit_shares,
-)
-from agents.search.tree import Edges
+from agents.search.expansion import make_expand, make_leaf, tree_slots
+from agents.search.policies import TreePolicy, assemble_tree_policy
+from agents.search.puct import visit_shares
+from agents.search.tree import Edges, root_edges
 from envs.game import Array, Game
 
 

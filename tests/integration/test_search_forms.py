@@ -13,9 +13,10 @@ from toys import KINDS, blank_network, noisy_network, random_positions
 
 import envs
 from agents.config import Config
-from agents.search import policies as search_lib
+from agents.search import expansion
 from agents.search import tree as tree_search
-from agents.search.policies import make_search
+from agents.search.expansion import tree_slots
+from agents.search.policies import make_search, make_tree_policy
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -25,7 +26,7 @@ def test_our_trees_are_those_of_mctx_whatever_their_neighbours(kind):
     wanted = [line for line in lines if line["search"] == kind]
     game = envs.make(golden_trees.SPEC)
     config = Config(num_simulations=golden_trees.SIMULATIONS, search=kind)
-    tree_policy = search_lib.make_tree_policy(game, noisy_network(game.num_actions), config)
+    tree_policy = make_tree_policy(game, noisy_network(game.num_actions), config)
 
     @jax.jit
     def grow(states):
@@ -54,7 +55,7 @@ def test_no_node_of_a_tree_has_been_left_by_an_illegal_move(kind, slots):
     """Noise at the root included; the rules say what is legal."""
     game, net = envs.make("foq:rows=4,cols=5"), noisy_network(20)
     config = Config(num_simulations=60, search=kind)
-    tree_policy = search_lib.make_tree_policy(game, net, config, slots=slots)
+    tree_policy = make_tree_policy(game, net, config, slots=slots)
     states = random_positions(game, 32, 6)
 
     @jax.jit
@@ -79,7 +80,7 @@ def test_trees_with_nodes_at_the_same_places_are_the_same(options, writes):
     """Near the end of a game simulations meet finished positions again: then a place stays empty in some trees."""
     game, order = envs.make("tictactoe"), options.get("order", "auto")
     config = Config(num_simulations=40, **{k: x for k, x in options.items() if k != "order"})
-    tree_policy = search_lib.make_tree_policy(game, noisy_network(9), config, order=order, writes=writes)
+    tree_policy = make_tree_policy(game, noisy_network(9), config, order=order, writes=writes)
     states = random_positions(game, 32, 5)
 
     @functools.partial(jax.jit, static_argnums=0)
@@ -139,7 +140,7 @@ def test_a_search_in_parts_is_the_same(monkeypatch, keys_of_lanes):
     run = lambda: jax.jit(make_search(game, net, config, explore=True))({}, key, states, jnp.zeros(8, jnp.int32))
     whole, shapes = run(), []
     apply = lambda weights, planes: shapes.append(len(planes)) or net.apply(weights, planes)
-    monkeypatch.setattr(search_lib, "TPU_ROWS", 3)
+    monkeypatch.setattr(expansion, "TPU_ROWS", 3)
     monkeypatch.setattr(jax.lax, "platform_dependent", lambda *given, tpu, default: tpu(*given))
     parts = jax.jit(make_search(game, dataclasses.replace(net, apply=apply), config, explore=True))(
         {}, key, states, jnp.zeros(8, jnp.int32)
@@ -151,9 +152,9 @@ def test_a_search_in_parts_is_the_same(monkeypatch, keys_of_lanes):
 
 def test_slots_are_the_default_where_few_of_many_actions_are_legal():
     game = envs.make("evopawness")
-    assert search_lib.tree_slots(game) == game.max_legal + 1
-    assert search_lib.tree_slots(game, False) is None
-    assert search_lib.tree_slots(envs.make("foq")) is None
+    assert tree_slots(game) == game.max_legal + 1
+    assert tree_slots(game, False) is None
+    assert tree_slots(envs.make("foq")) is None
 
 
 def test_what_mctx_cannot_do_is_refused_by_name():

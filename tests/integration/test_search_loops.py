@@ -11,7 +11,8 @@ from toys import KINDS, choose, noisy_network, order_game, random_positions
 
 import envs
 from agents.config import Config
-from agents.search import policies as search_lib
+from agents.search.expansion import tree_slots
+from agents.search.policies import make_tree_policy
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,7 +108,7 @@ def test_our_loop_answers_as_mctx_with_other_options_and_models(seed, options):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_tree_over_slots_answers_as_the_dense_one(kind):
     game = envs.make("foq:rows=4,cols=5")
-    assert search_lib.tree_slots(game, True) == game.max_legal + 1 < 20
+    assert tree_slots(game, True) == game.max_legal + 1 < 20
     states = random_positions(game, 64, 9)
     legal = np.asarray(jax.vmap(game.mask)(states))
     going = legal.any(1)
@@ -178,7 +179,7 @@ def test_answers_have_their_types_whatever_those_of_the_network(dtype, kind):
 def test_a_tree_with_room_for_many_nodes_counts_in_wider_numbers():
     """Children are numbered in 16 bits as long as they can be; the tree is the same."""
     game, states = envs.make("tictactoe"), random_positions(envs.make("tictactoe"), 2, 4)
-    tree_policy = search_lib.make_tree_policy(game, noisy_network(9), Config(num_simulations=40, proofs=True))
+    tree_policy = make_tree_policy(game, noisy_network(9), Config(num_simulations=40, proofs=True))
     grown = {}
     for max_nodes, dtype in ((2**15 - 1, np.int16), (2**15, np.int32)):
 
