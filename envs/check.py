@@ -265,8 +265,7 @@ def to_mover_frame_is_a_permutation_for_each_player(bench: Bench) -> None:
 @form
 def step_and_move_keep_structure_and_dtypes(bench: Bench) -> None:
     game = bench.game
-    s = game.init()
-    like = jax.eval_shape(lambda: s)
+    s = like = jax.eval_shape(game.init)
     for function in (game.step, game.move):
         for action in (0, np.int32(0), np.int64(0), jnp.int8(0)):
             got = jax.eval_shape(function, s, action)
@@ -283,8 +282,9 @@ def step_and_move_keep_structure_and_dtypes(bench: Bench) -> None:
 @form
 def init_takes_a_key_or_none(bench: Bench) -> None:
     game = bench.game
-    same(game.init(None), game.init())
-    assert jax.tree.structure(game.init(jax.random.key(0))) == jax.tree.structure(game.init())
+    start, keyed = jax.jit(game.init)(), jax.jit(game.init)(jax.random.key(0))
+    same(jax.jit(game.init)(None), start)
+    assert jax.tree.structure(keyed) == jax.tree.structure(start)
 
 
 # Compilation
@@ -314,7 +314,7 @@ def one_trace_for_all_positions_and_actions(bench: Bench) -> None:
         traces.append(action)
         return game.step(s, action)
 
-    s = game.init()
+    s = bench.position(0)
     for action in (0, 1, 1, game.num_actions, -1):
         s = step(s, jnp.int32(action))
     step(game.from_record(game.to_record(s)), jnp.int32(0))
@@ -331,9 +331,10 @@ def mask_is_empty_exactly_when_the_game_is_over(bench: Bench) -> None:
 
 @form
 def some_action_is_legal_at_the_start(bench: Bench) -> None:
-    start = bench.game.init()
-    assert bool(bench.game.mask(start).any()), "mask: expected a legal action in the first position, got none"
-    assert not bool(bench.game.over(start)), "over: expected False in the first position, got True"
+    game = bench.game
+    mask, over = jax.jit(lambda: (game.mask(game.init()), game.over(game.init())))()
+    assert mask.any(), "mask: expected a legal action in the first position, got none"
+    assert not over, "over: expected False in the first position, got True"
 
 
 @rule
@@ -417,7 +418,7 @@ def fixed(states, stepped, codes):
 @rule
 def finished_games_do_not_change_whatever_the_action(bench: Bench) -> None:
     after = bench.after_sample
-    over = np.asarray(jax.vmap(bench.game.over)(bench.sample))
+    over = jax.device_get(bench.facts_of_many(bench.sample, bench.actions)).over
     assert over.any()
     fixed(at(bench.sample, over), at(after[0], over), bench.codes)
 
@@ -566,7 +567,8 @@ def bad_action_names_are_refused(bench: Bench) -> None:
 def pictures_of_all_stages(bench: Bench) -> None:
     last = int(bench.plies.over[:, 0].argmax())
     start = bench.position(0)
-    for s in (start, bench.position(last // 2), bench.position(last), bench.game.step(start, -1)):
+    forfeited = jax.jit(bench.game.step)(start, -1)
+    for s in (start, bench.position(last // 2), bench.position(last), forfeited):
         assert bench.game.show(s).strip()
         assert ElementTree.fromstring(bench.game.svg(s)).tag.endswith("svg")
 

@@ -179,11 +179,14 @@ class ChessView:
         return bool(self._in_check(s._replace(pieces=(pieces | only(moving, to.each)).array, white=white.array)))
 
     def why_over(self, s: Any) -> str:
-        if s.forfeit >= 0 or not self.rules.over(s):
+        over, rewards = self._result(s)
+        if s.forfeit >= 0 or not over:
             return forfeit_words(SEATS, s.forfeit)
-        if self.rules.rewards(s).any():
-            return "checkmate"
-        return self.rules.why_drawn(s)
+        return "checkmate" if rewards.any() else self.rules.why_drawn(s)
+
+    @functools.cached_property
+    def _result(self) -> Callable[[Any], tuple[Array, Array]]:
+        return jax.jit(lambda s: (self.rules.over(s), self.rules.rewards(s)))
 
 
 def _piece(number: int) -> str:

@@ -140,7 +140,7 @@ def test_minimax_and_uct_win_in_one_and_block():
     states = jax.tree.map(lambda *x: jnp.stack(x), *(game.from_record(r) for r in records))
     for name in ("minimax:2", "uct:500"):
         player = make_player(name, game, 1)
-        assert player.act(None, jax.random.key(0), states, jnp.full(2, 3)).tolist() == [2, 2]
+        assert jax.jit(player.act)(None, jax.random.key(0), states, jnp.full(2, 3)).tolist() == [2, 2]
 
 
 def test_three_plies_ahead_as_by_a_plain_recursion():

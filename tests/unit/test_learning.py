@@ -302,7 +302,8 @@ def test_samples_are_turned_as_a_whole(parts):
     for _ in range(3):
         run, _ = iterate(run, 0.0)
     index = replay.draw(run.replay, jax.random.key(1), (32,))
-    batch = jax.device_get(replay.sample(game, run.replay, index, dataclasses.replace(SMALL, future_weight=1.0)))
+    config = dataclasses.replace(SMALL, future_weight=1.0)
+    batch = jax.device_get(jax.jit(lambda ring: replay.sample(game, ring, index, config))(run.replay))
     take = lambda x: x.reshape(-1, *x.shape[2:])[index]
     memory = jax.tree.map(take, run.replay.rows.observation_state)
     seen = set()

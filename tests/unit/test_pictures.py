@@ -56,7 +56,7 @@ def test_codes_have_entries_and_places_have_names_of_their_own(name):
     picture = game.drawing
     look = jax.jit(picture.codes)
     layers = [picture.status, *(part.layers for part in picture.parts)]
-    for s in (states[0], states[-1], game.step(states[-1], -1)):
+    for s in (states[0], states[-1], jax.jit(game.step)(states[-1], -1)):
         for codes, own, n in zip(look(s), layers, [1, *(len(p.places) for p in picture.parts)], strict=True):
             assert codes.dtype == jnp.int16
             assert codes.shape == (len(own), n)

@@ -136,10 +136,10 @@ def test_how_often_giving_up_was_wrong_by_hand():
     result = jnp.array([[-1.0, -1.0, -1.0], [1.0, -1.0, 1.0]])[..., None]
     counted = jnp.ones((2, 3), bool).at[0, 1].set(False)
     config = Config(resign_threshold=-0.9)
-    share = jax.shard_map(
+    share = jax.jit(jax.shard_map(
         lambda ring, counted: iteration.false_resign_rate(config, ring, counted), mesh=devices,
         in_specs=jax.sharding.PartitionSpec(), out_specs=jax.sharding.PartitionSpec(), check_vma=False,
-    )  # fmt: skip
+    ))  # fmt: skip
     assert float(share(ring._replace(result=result), counted)) == 0.5
     assert np.isnan(share(ring._replace(result=result), resigned))
 
@@ -171,7 +171,8 @@ def test_nobody_resigns_before_the_longest_game_could_end():
         run = run._replace(replay=ring._replace(result=won, known=ended), iteration=jnp.int32(number))
         everywhere = jax.sharding.PartitionSpec()
         ask = lambda run: iteration.may_resign(GAME, config, run)
-        return bool(jax.shard_map(ask, mesh=devices, in_specs=everywhere, out_specs=everywhere, check_vma=False)(run))
+        ask = jax.shard_map(ask, mesh=devices, in_specs=everywhere, out_specs=everywhere, check_vma=False)
+        return bool(jax.jit(ask)(run))
 
     assert [allowed(number, -1, -1) for number in (0, 2, 3, 100)] == [False, False, True, True]
     assert not allowed(100, -1, 1)  # one in two would have been wrong

@@ -2,6 +2,7 @@
 
 import random
 
+import jax
 import numpy as np
 import pytest
 from sgfmill import boards, sgf, sgf_moves
@@ -15,13 +16,14 @@ GAME = envs.make("go:size=9,komi=6.5")
 
 def random_game(seed, plies):
     """Start, actions and all positions of a random game."""
+    mask, move = jax.jit(GAME.mask), jax.jit(GAME.move)
     rng, names, state = random.Random(seed), [], GAME.init()
     for _ in range(plies):
-        legal = np.flatnonzero(GAME.mask(state))
+        legal = np.flatnonzero(mask(state))
         if not len(legal):
             break
         names.append(GAME.action_name(rng.choice(legal.tolist())))
-        state = GAME.move(state, GAME.parse_action(names[-1]))
+        state = move(state, GAME.parse_action(names[-1]))
     states, actions = saved.replay(GAME, GAME.init(), names)
     return states, actions
 
