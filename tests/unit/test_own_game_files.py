@@ -58,7 +58,7 @@ def test_a_broken_rule_is_explained(old, new, words, tmp_path, monkeypatch, caps
 
 @pytest.mark.parametrize("name", ["hex:size=5,swap=false", "chess:size=5", "evopawness:history=1"])
 def test_actions_that_do_not_turn_with_the_board_are_found(name):
-    bench, rule = check.Bench(envs.make(name)), check.frames_turn_actions_as_planes_turn_the_board
+    bench, rule = check.Bench(envs.make(name)), check.RULES["frames turn actions as planes turn the board"]
     assert check.broken("frames", rule, bench) is None
     same = np.tile(np.arange(bench.game.num_actions), (2, 1))
     bench.game = dataclasses.replace(bench.game, to_mover_frame=same)  # the games that were played stay
