@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import envs
 from agents.network.inference import make_evaluate
 from agents.runtime import cli, mesh
-from agents.solvers import proof_number
+from agents.solvers.solve import make_solver
 from agents.storage import weights as models
 from benchmarks import rounds
 from envs import foq
@@ -47,7 +47,7 @@ def measure(minutes: float) -> Iterator[rounds.Row]:
             "network": (whole, corner(rows, cols, whole), opinion),
         }
         for side, (rules, start, guide) in sides.items():
-            solve = proof_number.make_solver(rules, ROOM, *guide)
+            solve = make_solver(rules, ROOM, *guide)
             solve(start, seconds=0)  # compiles
             verdict = solve(start, seconds=60 * minutes)
             known = verdict.value is not None

@@ -28,7 +28,7 @@ from agents.config import for_play
 from agents.players.players import make_player
 from agents.runtime import cli, mesh
 from agents.search.policies import make_search
-from agents.solvers import proof_number
+from agents.solvers.solve import Verdict, make_solver
 from agents.storage import weights as models
 from envs import draw, saved
 
@@ -62,7 +62,7 @@ def solved_boards(form: str, boards: list[str], seconds: float) -> str:
     rows = []
     for sides in boards:
         game = envs.make(spec(form, sides))
-        solve = proof_number.make_solver(game, ROOM if game.num_actions > LARGE else ROOM_SMALL)
+        solve = make_solver(game, ROOM if game.num_actions > LARGE else ROOM_SMALL)
         solve(game.init(), seconds=0)  # compiles
         verdict = solve(game.init(), all_moves=True, seconds=seconds, tell=say)
         names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
@@ -297,13 +297,13 @@ def small(minutes: float) -> str:
 
 def single(minutes: float) -> str:
     game = envs.make("foq_single")
-    solve = proof_number.make_solver(game, ROOM_FULL)
+    solve = make_solver(game, ROOM_FULL)
     solve(game.init(), seconds=0)  # compiles
     most = 5 * minutes
     return told(game, solve(game.init(), all_moves=True, seconds=60 * most, tell=say), most)
 
 
-def told(game: envs.Game, verdict: proof_number.Verdict, most: float) -> str:
+def told(game: envs.Game, verdict: Verdict, most: float) -> str:
     names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
     return SINGLE_BOARD.format(
         made=made(),
@@ -327,7 +327,7 @@ def first(minutes: float) -> str:
 
 def games(minutes: float) -> str:
     game, ours = envs.make("foq"), str(MODEL)
-    solve = proof_number.make_solver(game, ROOM_SMALL)
+    solve = make_solver(game, ROOM_SMALL)
     chosen = [
         ("The network against itself, 1024 simulations a move", [f"{ours}@1024"] * 2, "itself.png"),
         ("White: the network with 256 simulations; Red: 1000 random playouts", [f"{ours}@256", "uct:1000"], "uct.png"),

@@ -23,6 +23,7 @@ from agents.players.players import choose_game, config_of, make_player, simulati
 from agents.players.spec import NETWORK, Player, parse_player
 from agents.runtime import cli
 from agents.solvers import proof_number, retrograde
+from agents.solvers.solve import make_solver
 from agents.storage.weights import load_network
 from envs import saved
 from envs.game import seats
@@ -126,7 +127,7 @@ def run_prove(command: Prove) -> None:
         except ValueError as error:
             raise ValueError(f"{command.position}: {error}") from None
     state = saved.replay(game, start, [*played, *command.moves.split()])[0][-1]
-    solve = proof_number.make_solver(game, command.positions, *load_evaluation(command.network, game))
+    solve = make_solver(game, command.positions, *load_evaluation(command.network, game))
     stop = threading.Event()
     usual = signal.signal(signal.SIGINT, lambda *_: stop.set())
     try:

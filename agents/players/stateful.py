@@ -24,7 +24,7 @@ from agents.runtime import mesh
 from agents.search import tree as tree_search
 from agents.search.tree import Tree
 from agents.search.uct import uct_tree_policy
-from agents.solvers import proof_number
+from agents.solvers.solve import make_solver
 from agents.storage.weights import TrainedNetwork, load_network
 from envs.game import Game
 
@@ -186,7 +186,7 @@ def proving(mover: Mover, game: Game, max_positions: int, seconds: float) -> Mov
     Raises:
         ValueError: the game is not for two players, or `max_positions` is too small.
     """
-    solve = proof_number.make_solver(game, max_positions)
+    solve = make_solver(game, max_positions)
     solve(game.init(), seconds=0.0)  # compiles before the clock starts
 
     def move(start: Any, actions: Sequence[int], state: Any) -> int:

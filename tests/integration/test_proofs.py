@@ -13,7 +13,7 @@ from solved_boards import kept, solves
 import envs
 from agents.arena import solved_positions
 from agents.players import players
-from agents.solvers import proof_number
+from agents.solvers.solve import make_solver
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 MANY = 1 << 16
@@ -39,7 +39,7 @@ def test_positions_of_flight_of_queen(variant, file):
     lines = map(json.loads, gzip.decompress((GOLDEN / f"{file}.jsonl.gz").read_bytes()).decode().splitlines())
     free = lambda line: line["rows"] * line["cols"] - len(line["ripped"])
     solved = sorted((line for line in lines if line["variant"] == variant), key=free)[:4]
-    solve = proof_number.make_solver(game, 1 << 18)
+    solve = make_solver(game, 1 << 18)
     for line in solved:
         state = game.from_record({k: v for k, v in line.items() if k not in ("legal", "winning")})
         verdict = solve(state, all_moves=True)
@@ -59,8 +59,8 @@ def test_a_network_changes_the_way_and_not_the_answer():
         player = jax.vmap(game.player)(states)
         return logits, jnp.where(jnp.arange(2) == player[:, None], -1.0, 1.0)
 
-    plain = proof_number.make_solver(game, MANY)(game.init(), all_moves=True)
-    guided = proof_number.make_solver(game, MANY, evaluate, jnp.float32(1))(game.init(), all_moves=True)
+    plain = make_solver(game, MANY)(game.init(), all_moves=True)
+    guided = make_solver(game, MANY, evaluate, jnp.float32(1))(game.init(), all_moves=True)
     assert guided.moves == plain.moves
     assert kept(guided) == {14}
     assert guided.positions != plain.positions
@@ -68,11 +68,11 @@ def test_a_network_changes_the_way_and_not_the_answer():
 
 def test_a_search_that_ends_early_says_so():
     game = envs.make("foq")
-    full = proof_number.make_solver(game, 1024)(game.init())
+    full = make_solver(game, 1024)(game.init())
     assert (full.value, set(full.moves.values())) == (None, {None})
     assert full.stopped == "stopped: all 1,024 positions are used up; give more --positions"
     assert full.positions <= 1024
-    late = proof_number.make_solver(game, MANY)(game.init(), seconds=0)
+    late = make_solver(game, MANY)(game.init(), seconds=0)
     assert late.value is None
     assert late.stopped.startswith("stopped after ")
     assert late.stopped.endswith(" s; give more --minutes")

@@ -145,8 +145,8 @@ def test_the_programs_of_a_player_follow_each_other(thinker, monkeypatch):
         return noting
 
     monkeypatch.setattr(batched_search, "make_engine", noted("search", batched_search.make_engine))
-    solver = noted("proof", batched_search.proof_number.make_solver)
-    monkeypatch.setattr(batched_search.proof_number, "make_solver", solver)
+    solver = noted("proof", batched_search.make_solver)
+    monkeypatch.setattr(batched_search, "make_solver", solver)
     waiting = [ask(thinker, game, "uct", proofs=600) for game in GAMES[1:3]]
     assert [done.get(timeout=300).error for done in waiting] == ["", ""]
     assert [name for _, name in order] == ["proof", "search"] * 2

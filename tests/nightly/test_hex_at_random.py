@@ -11,13 +11,13 @@ import pytest
 from plain_stones import joins, planes_of_edges
 
 import envs
-from agents.solvers import proof_number
+from agents.solvers.solve import make_solver
 
 
 def test_solved_positions_agree_with_proofs(golden):
     """The other solver's winning moves and those proved under the rules here, late in games on 5 x 5."""
     game = envs.make("hex:size=5")
-    prove = proof_number.make_solver(game, 1 << 17)
+    prove = make_solver(game, 1 << 17)
     late, decided = [r for r in golden("hex_5x5_solved.jsonl.gz") if r["board"].count(0) <= 16], 0
     for record in late[:3]:
         winning = set(record.pop("winning"))

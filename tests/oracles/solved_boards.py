@@ -3,7 +3,7 @@
 import numpy as np
 
 import envs
-from agents.solvers import proof_number
+from agents.solvers.solve import make_solver
 
 
 def kept(verdict):
@@ -15,6 +15,6 @@ def kept(verdict):
 
 def solves(spec, winning):
     game = envs.make(spec)
-    verdict = proof_number.make_solver(game, 1 << 20)(game.init(), all_moves=True)
+    verdict = make_solver(game, 1 << 20)(game.init(), all_moves=True)
     assert verdict.value == (1 if winning else -1)
     assert kept(verdict) == (winning or set(np.flatnonzero(game.mask(game.init())).tolist()))

@@ -12,6 +12,7 @@ from solved_boards import kept
 import envs
 from agents.players import players
 from agents.solvers import proof_number, retrograde
+from agents.solvers.solve import make_solver
 from envs import foq, foq_theory, saved
 
 MANY = 1 << 16
@@ -20,7 +21,7 @@ MANY = 1 << 16
 def test_draws():
     """Tic-tac-toe: the start, all its first moves, and every position two plies later."""
     game = envs.make("tictactoe")
-    solve = proof_number.make_solver(game, MANY)
+    solve = make_solver(game, MANY)
     first = solve(game.init(), all_moves=True)
     assert (first.value, set(first.moves.values()), first.stopped) == (0, {0}, None)
     table = retrograde.solve(game)
@@ -36,7 +37,7 @@ def test_what_is_not_asked_is_not_told():
     """Tic-tac-toe, O to move wins at b1; after a1 it is a draw, which nobody asked."""
     game = envs.make("tictactoe")
     state = saved.replay(game, game.init(), ["a3", "b3", "c3", "b2", "a2", "c2", "c1"])[0][-1]
-    solve = proof_number.make_solver(game, MANY)
+    solve = make_solver(game, MANY)
     by_name = lambda verdict: {game.action_name(action): value for action, value in verdict.moves.items()}
     assert by_name(solve(state)) == {"a1": None, "b1": 1}
     assert by_name(solve(state, all_moves=True)) == {"a1": 0, "b1": 1}
@@ -46,7 +47,7 @@ def test_a_win_is_found_without_looking_at_all():
     """Connect Four, first player to move with three in a column: the fourth wins, and nothing else need be known."""
     game = envs.make("connect_four")
     state = saved.replay(game, game.init(), ["1", "2", "1", "2", "1", "2"])[0][-1]
-    verdict = proof_number.make_solver(game, MANY)(state)
+    verdict = make_solver(game, MANY)(state)
     assert (verdict.value, verdict.moves[0]) == (1, 1)
     assert verdict.positions <= 1 + 7
 
@@ -54,7 +55,7 @@ def test_a_win_is_found_without_looking_at_all():
 def test_a_game_that_is_over():
     game = envs.make("tictactoe")
     state = saved.replay(game, game.init(), ["a1", "a2", "b1", "b2", "c1"])[0][-1]
-    verdict = proof_number.make_solver(game, MANY)(state)
+    verdict = make_solver(game, MANY)(state)
     assert (verdict.value, verdict.moves) == (-1, {})
 
 
@@ -136,7 +137,7 @@ def test_a_draw_that_theory_knows_is_no_loss():
     """Tic-tac-toe of which it is known from the first move on that it is a draw."""
     game = envs.make("tictactoe")
     known = lambda s: jnp.where((s.board != 0).any(), 0.0, jnp.nan)
-    verdict = proof_number.make_solver(
+    verdict = make_solver(
         dataclasses.replace(game, hints=dataclasses.replace(game.hints, known_result=known)), 1 << 12
     )(game.init())
     assert verdict.value == 0

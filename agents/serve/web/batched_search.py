@@ -36,7 +36,7 @@ from agents.search.policies import TreePolicy, make_tree_policy
 from agents.search.tree import Tree
 from agents.search.uct import uct_tree_policy
 from agents.serve.options import MOST_SIMULATIONS
-from agents.solvers import proof_number
+from agents.solvers.solve import Verdict, make_solver
 from agents.storage import weights as models
 from envs.game import Array, Game
 
@@ -366,7 +366,7 @@ class Worker:
         self._turn = contextlib.ExitStack()  # the turn to compile, while this worker has it
         self._has_turn = False
         self._act: Callable[..., Array] | None = None  # of a player that does not
-        self._solve: Callable[..., proof_number.Verdict] | None = None  # of a player that proves first
+        self._solve: Callable[..., Verdict] | None = None  # of a player that proves first
         self._weights: Any = None
         self._key = key
         self._thread = threading.Thread(target=self._run, name=f"{game.name} {player}", daemon=True)
@@ -450,7 +450,7 @@ class Worker:
         if max_nodes is None:
             return jobs
         if self._solve is None:
-            self._solve = proof_number.make_solver(self.game, max_nodes)
+            self._solve = make_solver(self.game, max_nodes)
             self._solve(self.game.init(), seconds=0.0)  # compiles before the clock starts
         return [job for job in jobs if not self._proved(job)]
 
