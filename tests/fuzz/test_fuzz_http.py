@@ -12,8 +12,8 @@ from web_client import begin, served
 
 from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
-from agents.serve.web.batched_search import Thinker
 from agents.serve.web.sessions import COMMANDS
+from agents.serve.web.thinker import Thinker
 
 PEOPLE = ["person", "person"]
 REQUEST = {

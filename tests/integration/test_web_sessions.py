@@ -20,10 +20,11 @@ from web_client import OPTIONS, PEOPLE, ask, begin, rested, served
 
 import envs
 from agents.players.spec import PlayerSpec, parse_player
-from agents.serve.web import batched_search as thinker_file
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
-from agents.serve.web.batched_search import Job, Thinker
+from agents.serve.web import thinker as thinker_file
+from agents.serve.web.lanes import Job
+from agents.serve.web.thinker import Thinker
 
 
 @pytest.mark.parametrize("name", envs.list())
@@ -146,7 +147,7 @@ def test_fifty_sessions_at_once_lose_no_move_and_mix_none_up(client):
 def test_fifty_searches_take_the_time_of_two_batches():
     """32 lanes think side by side, the other 18 after them: two times 96 simulations in steps of 32."""
     game, left = envs.make("tictactoe"), queue.SimpleQueue()
-    group = thinker_file.LaneGroup(thinker_file.make_engine(game, parse_player("models/tictactoe"), 32))
+    group = lanes.LaneGroup(engines.make_engine(game, parse_player("models/tictactoe"), 32))
     jobs = [Job(game, parse_player("models/tictactoe"), game.init(), 0, 96, 60.0, left.put) for _ in range(50)]
     group.waiting += jobs
     while not all(job.dropped for job in jobs):
@@ -159,8 +160,8 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
     """A second job needs programs for more lanes; the clock of the first stands still meanwhile."""
     game, left = envs.make("connect_four"), queue.SimpleQueue()
     clock, compiling = [0.0], threading.Event()
-    monkeypatch.setattr(thinker_file, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    engine = thinker_file.make_engine(game, PlayerSpec("uct"), 10)
+    monkeypatch.setattr(lanes, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    engine = engines.make_engine(game, PlayerSpec("uct"), 10)
 
     def run_simulations(weights, key, tree, plies):
         if len(tree.size) > 1 and not compiling.is_set():
@@ -170,7 +171,7 @@ def test_what_is_compiled_for_newcomers_takes_nobody_s_time(monkeypatch):
         return engine.programs(len(tree.size)).run_simulations(weights, key, tree, plies)
 
     programs = lambda width: engine.programs(width)._replace(run_simulations=run_simulations)
-    group = thinker_file.LaneGroup(dataclasses.replace(engine, programs=programs))
+    group = lanes.LaneGroup(dataclasses.replace(engine, programs=programs))
     first, second = (Job(game, PlayerSpec("uct"), game.init(), 0, 100, 5.0, left.put) for _ in range(2))
     group.waiting.append(first)
     group.advance(jax.random.key(0))

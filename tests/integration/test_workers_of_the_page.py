@@ -13,8 +13,9 @@ import pytest
 
 import envs
 from agents.players.spec import PlayerSpec
-from agents.serve.web import batched_search
-from agents.serve.web.batched_search import FairLock, Job, Thinker, fitting
+from agents.serve.web import thinker as thinker_file
+from agents.serve.web.lanes import Job, fitting
+from agents.serve.web.thinker import FairLock, Thinker
 
 GAMES = [envs.make(name) for name in ("tictactoe", "connect_four:rows=4,cols=4", "gomoku:size=5", "sum_to_100")]
 
@@ -36,7 +37,7 @@ def thinker():
 @pytest.mark.nightly
 def test_the_least_used_player_makes_room(thinker, monkeypatch):
     """Eight players, three at a time: every job is answered, and of the others neither thread nor engine is left."""
-    monkeypatch.setattr(batched_search, "MOST_WORKERS", 3)
+    monkeypatch.setattr(thinker_file, "MOST_WORKERS", 3)
     workers = []
     for game in GAMES:
         for player in ("random", "uct"):
@@ -44,7 +45,7 @@ def test_the_least_used_player_makes_room(thinker, monkeypatch):
             assert job.error == "" and game.mask(game.init())[job.choice]
             workers.append(weakref.ref(thinker._workers[job.worker]))
             assert len(thinker._workers) <= 3
-    batched_search.make_engine.cache_clear()
+    thinker_file.make_engine.cache_clear()
     until = time.monotonic() + 60
     while sum(ref() is not None for ref in workers) > 3 and time.monotonic() < until:
         gc.collect()
@@ -54,7 +55,7 @@ def test_the_least_used_player_makes_room(thinker, monkeypatch):
 
 
 def test_a_player_that_makes_room_finishes_its_jobs(thinker, monkeypatch):
-    monkeypatch.setattr(batched_search, "MOST_WORKERS", 1)
+    monkeypatch.setattr(thinker_file, "MOST_WORKERS", 1)
     waiting = [ask(thinker, game, "random") for game in GAMES for _ in range(3)]
     assert all(done.get(timeout=300).error == "" for done in waiting)
 
@@ -100,7 +101,7 @@ def test_no_turn_begins_while_something_goes_first():
 
 def test_games_opened_at_once_compile_one_after_the_other(thinker, monkeypatch):
     """Each first step is alone, players say so until theirs is over, and the first one moves long before the last."""
-    busy, most, made = [0], [0], batched_search.make_engine
+    busy, most, made = [0], [0], thinker_file.make_engine
     lock = threading.Lock()
 
     def slow(*arguments):
@@ -113,7 +114,7 @@ def test_games_opened_at_once_compile_one_after_the_other(thinker, monkeypatch):
             busy[0] -= 1
         return engine
 
-    monkeypatch.setattr(batched_search, "make_engine", slow)
+    monkeypatch.setattr(thinker_file, "make_engine", slow)
     jobs = [Job(game, PlayerSpec("uct"), game.init(), 0, 2, 5.0) for game in GAMES]
     ended: list[tuple[float, list[bool]]] = []
 
@@ -144,9 +145,9 @@ def test_the_programs_of_a_player_follow_each_other(thinker, monkeypatch):
 
         return noting
 
-    monkeypatch.setattr(batched_search, "make_engine", noted("search", batched_search.make_engine))
-    solver = noted("proof", batched_search.make_solver)
-    monkeypatch.setattr(batched_search, "make_solver", solver)
+    monkeypatch.setattr(thinker_file, "make_engine", noted("search", thinker_file.make_engine))
+    solver = noted("proof", thinker_file.make_solver)
+    monkeypatch.setattr(thinker_file, "make_solver", solver)
     waiting = [ask(thinker, game, "uct", proofs=600) for game in GAMES[1:3]]
     assert [done.get(timeout=300).error for done in waiting] == ["", ""]
     assert [name for _, name in order] == ["proof", "search"] * 2

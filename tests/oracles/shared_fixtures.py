@@ -66,7 +66,7 @@ def engine(thinking):
 @pytest.fixture(scope="module")
 def thinker():
     """The searches of the page."""
-    from agents.serve.web.batched_search import Thinker
+    from agents.serve.web.thinker import Thinker
 
     thinker = Thinker()
     yield thinker

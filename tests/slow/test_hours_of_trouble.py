@@ -17,7 +17,7 @@ from web_client import ask, begin, rested, served
 import envs
 from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
-from agents.serve.web.batched_search import Thinker
+from agents.serve.web.thinker import Thinker
 
 HOURS = float(os.environ.get("SOAK_HOURS", "1"))
 SESSIONS = 50

@@ -16,7 +16,7 @@ from agents.run.options import training
 from agents.serve.gtp.engine import Engine
 from agents.serve.options import PlayOptions
 from agents.serve.web import server as web
-from agents.serve.web.batched_search import Thinker
+from agents.serve.web.thinker import Thinker
 
 TINY = ["--env=tictactoe", "--num_envs=16", "--num_simulations=4", "--channels=16", "--blocks=1"]
 LITTLE = ["--replay_capacity=400", "--rating_games=0", "--no_preflight", "--iterations=2"]

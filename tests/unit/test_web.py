@@ -22,14 +22,16 @@ import envs
 import play
 from agents.players.spec import PlayerSpec, parse_player
 from agents.serve.views import changed, look_at
-from agents.serve.web import batched_search as thinker_file
+from agents.serve.web import engines, lanes
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
-from agents.serve.web.batched_search import Job, Thinker
+from agents.serve.web import thinker as thinker_file
+from agents.serve.web.lanes import Job
 from agents.serve.web.played_game import Line, PlayedGame
 from agents.serve.web.requests import Refused
 from agents.serve.web.session import Limits, Session
 from agents.serve.web.sessions import Sessions
+from agents.serve.web.thinker import Thinker
 from agents.storage import weights as models
 
 ROOT = Path(__file__).parents[2]
@@ -134,13 +136,13 @@ def test_watching_engines_and_going_on_after_an_undo(client):
 
 def test_hints_and_moves_are_the_first_of_the_list(client, monkeypatch):
     """Here the list begins with the worst move: the hint and the engine follow it."""
-    in_order = thinker_file.root_summary
+    in_order = lanes.root_summary
 
     def reversed_order(*arguments, **options):
         said = in_order(*arguments, **options)
         return said | {"moves": said["moves"][::-1]}
 
-    monkeypatch.setattr(thinker_file, "root_summary", reversed_order)
+    monkeypatch.setattr(lanes, "root_summary", reversed_order)
     board = [1, 1, 0, -1, -1, 0, 0, 0, 0]
     session = begin(client, start={"board": board, "to_move": 1}, players=PEOPLE)
     session = rested(client, ask(client, session, "hint"))
@@ -398,14 +400,14 @@ def test_a_run_is_played_with_its_newest_network(tmp_path, monkeypatch):
     with np.load(old / models.NETWORK_FILE) as file:
         arrays = {name: x if name == models.ABOUT else x + np.float16(1) for name, x in file.items()}
     np.savez(tmp_path / models.NETWORK_FILE, **arrays)
-    engine = thinker_file.make_engine(game, parse_player(str(old)), 32)
-    assert thinker_file.renewed(engine) is engine
+    engine = engines.make_engine(game, parse_player(str(old)), 32)
+    assert engines.renewed(engine) is engine
     monkeypatch.setattr(models, "find_network", lambda path: tmp_path)
-    newer = thinker_file.renewed(engine)
+    newer = engines.renewed(engine)
     apart = jax.tree.map(lambda x, y: float(np.abs(x - y).min()), newer.weights, engine.weights)
     assert min(jax.tree.leaves(apart)) > 0.9
     (tmp_path / models.NETWORK_FILE).write_bytes(b"")
-    assert thinker_file.renewed(engine) is engine
+    assert engines.renewed(engine) is engine
 
 
 def test_of_players_who_do_not_search_only_the_job_that_fails_is_told(thinker):

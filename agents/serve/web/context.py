@@ -11,8 +11,8 @@ import envs
 from agents.players.spec import PERSON, UCT, PlayerSpec, parse_player
 from agents.serve import levels
 from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, PlayOptions, opponent
-from agents.serve.web.batched_search import Thinker
 from agents.serve.web.requests import Refused
+from agents.serve.web.thinker import Thinker
 from agents.solvers import proof_number
 from agents.storage import checkpoint
 from agents.storage import weights as models

@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from agents.serve.web.batched_search import Job
+from agents.serve.web.lanes import Job
 from agents.serve.web.played_game import PlayedGame
 
-REVIEWS_AT_ONCE = 8  # positions; a width of `batched_search.WIDTHS`
+REVIEWS_AT_ONCE = 8  # positions; a width of `engines.WIDTHS`
 MARKS = ((0.4, "blunder"), (0.2, "mistake"), (0.1, "inaccuracy"))  # by the drop in expected score, 0 to 1
 
 # search(ply, done): begins a search of the position after `ply` moves, which ends with done(job).

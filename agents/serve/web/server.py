@@ -50,11 +50,12 @@ from agents.players.spec import PERSON, PlayerSpec, parse_player
 from agents.serve.levels import dialog_entry
 from agents.serve.options import PlayOptions, loopback, opponent
 from agents.serve.views import lesson, look_at
-from agents.serve.web.batched_search import STEP, Job, Thinker
 from agents.serve.web.context import ServerContext, budgeted
+from agents.serve.web.lanes import STEP, Job
 from agents.serve.web.requests import Refused, finite
 from agents.serve.web.session import Session
 from agents.serve.web.sessions import COMMANDS, Sessions
+from agents.serve.web.thinker import Thinker
 from envs import saved
 from envs.game import first_player, titles
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from agents.players.spec import PERSON, PlayerSpec
 from agents.serve.views import can_be_taught, changed, way
-from agents.serve.web.batched_search import Job
 from agents.serve.web.context import ServerContext, budgeted
+from agents.serve.web.lanes import Job
 from agents.serve.web.played_game import Line, PlayedGame
 from agents.serve.web.requests import Refused, is_whole
 from agents.serve.web.review import Review
