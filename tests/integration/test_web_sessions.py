@@ -20,6 +20,7 @@ from web_client import OPTIONS, PEOPLE, ask, begin, rested, served
 
 import envs
 from agents.players.spec import PlayerSpec, parse_player
+from agents.serve.web import engines, lanes
 from agents.serve.web import server as web
 from agents.serve.web import sessions as sessions_file
 from agents.serve.web import thinker as thinker_file
