@@ -22,7 +22,10 @@ def commands(path: str) -> list[list[str]]:
 
 def where(words: list[str]) -> str:
     """The file of a program or module."""
-    return words[1].replace(".", "/") + ".py" if words[0] == "-m" else words[0]
+    if words[0] != "-m":
+        return words[0]
+    module = words[1].replace(".", "/")
+    return f"{module}/__main__.py" if (ROOT / module).is_dir() else f"{module}.py"
 
 
 CASES = [(path, words) for path in DOCUMENTS for words in commands(path) if words[0] != "-c" and words[1:2] != ["venv"]]

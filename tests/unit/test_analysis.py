@@ -185,7 +185,7 @@ def test_a_finished_position_has_no_moves_to_report():
 
 def test_what_does_not_go_together_is_refused():
     game, config = envs.make("tictactoe"), dataclasses.replace(CONFIG, search_loop="mctx")
-    with pytest.raises(ValueError, match="--search_loop=mctx: trees that are kept"):
+    with pytest.raises(ValueError, match="--search_loop: only 'native' keeps trees, got 'mctx'"):
         make_analyst(game, blank_network(9), config)
     with pytest.raises(ValueError, match="3 copies do not divide among 2 devices"):
         make_analyst(game, blank_network(9), CONFIG, copies=3, devices=mesh.make_mesh(2, 2))
