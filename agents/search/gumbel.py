@@ -36,13 +36,28 @@ def run_gumbel(
 
     If the tree was searched before, earlier visits inform the values. Sequential halving and the move to play count
     only visits of this search.
+
+    Args:
+        weights: of the network, for `expand`.
+        key: one key, or one per lane.
+        tree: the trees to grow.
+        expand: see `expansion.make_expand`.
+        draw: (sample, key) -> float32[B, K], noise for the root edges from `sample(key, shape)`.
+        plies: int32[B], moves made in each game; unused, as PUCT needs them.
+        config: simulations and constants.
+        explore: whether to use the noise of self-play, one bool or bool[B].
+        writes: see `tree_updates.in_form`.
+        order: see `halving`.
+
+    Returns:
+        Edge to play int32[B], improved policy float32[B, K], and the trees.
     """
     del plies
     search_key, noise_key = keys.split(key)  # split as in mctx, so both loops see the same noise
     start = root_edges(tree)
     noise = where_noisy(explore, lambda: draw(jax.random.gumbel, noise_key), jnp.zeros_like(start.logits))
     considered = min(config.max_num_considered_actions, start.logits.shape[-1])
-    values = functools.partial(completed_values, config=config)
+    values = functools.partial(_completed, config=config)
 
     def below(edges: Edges) -> Array:
         edges = selection.drop_refuted(edges)
@@ -88,11 +103,11 @@ def _side_by_side(
     return tree
 
 
-def completed_values(edges: Edges, config: SearchOptions) -> Array:
+def _completed(edges: Edges, config: SearchOptions) -> Array:
     return selection.completed_values(edges, config.gumbel_value_scale, config.rescale_values)
 
 
 def improved_policy(tree: Tree, config: SearchOptions) -> Array:
     """The improved policy: prior and completed values combined (Danihelka et al. 2022, section 4)."""
     edges = selection.final_candidates(root_edges(tree))
-    return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + completed_values(edges, config), ILLEGAL))
+    return jax.nn.softmax(jnp.where(selection.legal(edges), edges.logits + _completed(edges, config), ILLEGAL))

@@ -29,7 +29,23 @@ def run_puct(
     urge: Array | float = 0.0,
 ):
     """PUCT of Silver et al. 2018 with root noise. In the first plies of self-play, moves are drawn in proportion to
-    visits. `urge` [B, K] is added to the root scores."""
+    visits.
+
+    Args:
+        weights: of the network, for `expand`.
+        key: one key, or one per lane.
+        tree: the trees to grow.
+        expand: see `expansion.make_expand`.
+        draw: (sample, key) -> float32[B, K], noise for the root edges from `sample(key, shape)`.
+        plies: int32[B], moves made in each game.
+        config: simulations and constants.
+        explore: whether to use the noise of self-play, one bool or bool[B].
+        writes: see `tree_updates.in_form`.
+        urge: float32[B, K], added to the scores of the root edges.
+
+    Returns:
+        Edge to play int32[B], shares of the visits float32[B, K], and the trees.
+    """
     action_key, noise_key, search_key = keys.split(key, 3)
 
     def noisy() -> Array:

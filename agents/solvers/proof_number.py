@@ -115,7 +115,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
     def widen(graph, question, weights):
         slot, open_ = jnp.arange(game.max_legal), (graph.leaves.prove[0] > 0) & (graph.leaves.refute[0] > 0)
         graph = expand(graph, question, weights, jnp.zeros_like(slot), slot, open_)
-        return back_up(graph, jnp.zeros((1, 1), jnp.int32), 1)
+        return backup(graph, jnp.zeros((1, 1), jnp.int32), 1)
 
     def expand(graph: Graph, question, weights, node, slot, wanted) -> Graph:
         """Turns the `wanted` leaves among [B] into nodes, or links them to existing nodes."""
@@ -141,7 +141,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
             i, graph = carry
             path, depth, node, slot, open_ = _descend(game, graph, top)
             graph = expand(graph, question, weights, node, slot, open_)
-            return i + 1, back_up(graph._replace(rounds=graph.rounds + 1), path, depth)
+            return i + 1, backup(graph._replace(rounds=graph.rounds + 1), path, depth)
 
         def more(carry):
             i, graph = carry
@@ -264,7 +264,7 @@ def _noise(lane: Array, depth: Array, rounds: Array, width: int) -> Array:
     return (x ^ (x >> 16)).astype(jnp.float32) * jnp.float32(2.0**-32)
 
 
-def back_up(graph: Graph, path: Array, depth: Array | int) -> Graph:
+def backup(graph: Graph, path: Array, depth: Array | int) -> Graph:
     """Updates the numbers on the lanes' paths, from their ends up."""
 
     def level(i, numbers):

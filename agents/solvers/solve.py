@@ -22,7 +22,7 @@ from agents.solvers.proof_number import (
     Prover,
     Question,
     after_moves,
-    back_up,
+    backup,
     make_prover,
 )
 from envs.game import Game
@@ -146,4 +146,4 @@ def _answer(numbers: Numbers, where: Any) -> bool | None:
 @functools.partial(jax.jit, donate_argnums=0)
 def _refreshed(graph: Graph) -> Graph:
     """Updates the numbers of node 0, because those of its moves may have changed."""
-    return back_up(graph, jnp.zeros((1, 1), jnp.int32), 1)
+    return backup(graph, jnp.zeros((1, 1), jnp.int32), 1)

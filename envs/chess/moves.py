@@ -41,6 +41,11 @@ HALVES = np.array([0x55555555, 0xAAAAAAAA], np.uint32)
 UPWARD, DOWNWARD = np.isin(np.arange(8), UP), np.isin(np.arange(8), DOWN)
 
 
+def _join(x: Sequence[Array], y: Sequence[Array]) -> tuple[Array, ...]:
+    """The union of two boards. It has a name because plain calls compile a reduction again for every new function."""
+    return tuple(map(jax.lax.bitwise_or, x, y))
+
+
 @dataclasses.dataclass(frozen=True)
 class Bits:
     """Bitboards: bit i of word w is square 32 w + i. Words stay apart, so that lanes rather than words fill the vectors
@@ -70,8 +75,7 @@ class Bits:
         """Of the boards along the last axis."""
         words = tuple(map(jnp.asarray, self.words))
         # One reduction of all words, because separate ones would each compute the inputs that the words share.
-        join = lambda x, y: tuple(map(jax.lax.bitwise_or, x, y))
-        return Bits(tuple(jax.lax.reduce(words, (np.uint32(0),) * len(words), join, (words[0].ndim - 1,))))
+        return Bits(tuple(jax.lax.reduce(words, (np.uint32(0),) * len(words), _join, (words[0].ndim - 1,))))
 
     @property
     def once(self) -> Bits:

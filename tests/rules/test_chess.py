@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import envs
 from agents.players.human import coloured
 from agents.serve.views import Position, look_at
+from envs.chess.moves import Bits
 from envs.chess.rules import Rules
 
 # Numbers of positions after 1, 2, 3, ... plies: chessprogramming.org, "Perft Results". They cover castling, checks,
@@ -293,3 +295,13 @@ def test_a_board_in_the_terminal_has_the_colours_of_its_players():
     style = lambda line, at: [str(span.style) for span in lines[line].spans if span.start <= at < span.end]
     assert style(0, 3) == ["bold red"] and style(7, 3) == ["bold cyan"]
     assert style(0, 0) == style(8, 3) == ["bright_black"]
+
+
+def test_a_union_outside_of_compiled_functions_is_compiled_once(caplog):
+    boards = Bits((jnp.arange(4, dtype=jnp.uint32), jnp.arange(4, 8, dtype=jnp.uint32)))
+    logged = []
+    with jax.log_compiles():
+        for _ in range(2):
+            assert [int(word) for word in boards.union.words] == [3, 7]
+            logged.append(len(caplog.records))
+    assert 0 < logged[0] == logged[1]
