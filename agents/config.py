@@ -94,8 +94,9 @@ class RunOptions(Options):
 
     init_from: str = ""
     """Folder of a run or model whose network replaces the random initial weights. Its sizes become the defaults. With
-    more --channels, --blocks or --input_planes it is grown, see agents/network/transfer.py. The board may have another
-    size. Use a smaller --learning_rate than for a new network: for example 1e-3, or 3e-3 for another board."""
+    more --channels, --blocks or --input_planes, or with --attention_policy, it is grown, see
+    agents/network/transfer.py. The board may have another size. Use a smaller --learning_rate than for a new network:
+    for example 1e-3, or 3e-3 for another board."""
     recipe: str = "default"
     """Source of the defaults for the other options: default, alphazero, evopawness or value_generations, see
     docs/training.md. value_generations is a different learning method, see agents/training/value_regression.py."""
@@ -216,6 +217,10 @@ class NetworkOptions(Options):
     """Every residual block of a resnet or equivariant body also looks along lines up to the first blocker. It learns
     what blocks. For games whose pieces slide. A 32 x 3 network gets a third more expensive on a CPU. On by default in
     Flight of Queen on a CPU (docs/notes/); not measured on accelerators."""
+    attention_policy: bool = False
+    """The policy also scores every move by the cell where it starts together with the cell where it ends, as that of
+    Leela Chess Zero does. On by default in games that say where their actions lead (`Game.steps`): in chess it is
+    worth hundreds of Elo after the same time (docs/notes/)."""
     canonical: bool = False
     """Turn every position into one orientation before the network sees it. It is the least of the position's images
     under the symmetries of the game. Then --augment and --leaf_symmetry matter only in positions that are their own
@@ -378,8 +383,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "search": "puct", "rescale_values": False, "fpu_reduction": 0.0, "dirichlet_fraction": 0.25,
         "temperature_plies": 30, "leaf_symmetry": "random", "random_opening_plies": 0, "resign_threshold": -1.0,
         "optimiser": "adamw", "learning_rate": 2e-3, "future_weight": 0.0, "value_lambda": 1.0, "pooling": False,
-        "slides": False, "replay_capacity": 500_000, "replay_share": 1.0, "batch_size": 2048, "gate": True,
-        "gate_share": 0.55, "weight_decay": 1e-4, "rating_games": 400, "rating_positions": 2_048_000,
+        "slides": False, "attention_policy": False, "replay_capacity": 500_000, "replay_share": 1.0,
+        "batch_size": 2048, "gate": True, "gate_share": 0.55, "weight_decay": 1e-4, "rating_games": 400,
+        "rating_positions": 2_048_000,
     },
     # The EvoPawness article: a new network must win one and a half times as often as it loses.
     "evopawness": {
@@ -387,9 +393,9 @@ RECIPES: dict[str, dict[str, Any]] = {
         "dirichlet_fraction": 0.25, "temperature_plies": 30, "num_simulations": 25,
         "random_opening_plies": 0, "resign_threshold": -1.0, "optimiser": "adamw",
         "learning_rate": 1e-3, "blocks": 4, "future_weight": 0.0, "value_lambda": 1.0,
-        "pooling": False, "slides": False, "replay_capacity": 9000, "replay_share": 1.0, "replay_ratio": 11.0,
-        "batch_size": 32, "gate": True, "gate_share": 0.6, "gate_decided": True, "weight_decay": 1e-4,
-        "rating_games": 20, "rating_positions": 160_000,
+        "pooling": False, "slides": False, "attention_policy": False, "replay_capacity": 9000, "replay_share": 1.0,
+        "replay_ratio": 11.0, "batch_size": 32, "gate": True, "gate_share": 0.6, "gate_decided": True,
+        "weight_decay": 1e-4, "rating_games": 20, "rating_positions": 160_000,
     },
     # The tic-tac-toe article, see agents/training/value_regression.py.
     "value_generations": {
@@ -429,6 +435,7 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
         input_planes=planes,  # so that the network keeps these if the game gets more
         random_opening_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
+        attention_policy=game.steps is not None,
         resign_threshold=-0.9 if game.num_players == 2 else -1.0,
         rating_games=64,
         value_lambda=0.9 if game.max_plies >= LONG_PLIES else 0.85,

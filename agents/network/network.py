@@ -13,6 +13,7 @@ import jax.numpy as jnp
 
 from agents.config import NetworkOptions
 from agents.network import pooling
+from agents.network.attention import AttentionPolicy
 from agents.network.convolution import convolve
 from agents.network.normalisation import Norm
 from agents.network.orientation import least_image, map_back
@@ -266,14 +267,14 @@ class PolicyValue(nn.Module):
         x = nn.relu(norm()(x))
         cells = x.reshape(-1, *x.shape[2:]) if x.ndim == 5 else x
         heads = Heads(
-            policy=self.of_actions(cells, 1)[..., 0],
+            policy=self.of_actions(cells, 1, c.attention_policy)[..., 0],
             value=self.value(cells),
             future=self.of_actions(cells, self.game.num_players + 1) if c.future_weight else None,
         )
         return mean_of_symmetries(self.game, heads) if x.ndim == 5 else heads
 
-    def of_actions(self, x: Array, outputs: int) -> Array:
-        """A head over the actions, [B, A, outputs]."""
+    def of_actions(self, x: Array, outputs: int, attention: bool = False) -> Array:
+        """A head over the actions, [B, A, outputs]; with `attention`, moves are also scored by where they lead."""
         # Starts uniform.
         dense = functools.partial(nn.Dense, kernel_init=nn.initializers.zeros, dtype=jnp.float32)
         shape = len(x), self.game.num_actions, outputs
@@ -287,6 +288,9 @@ class PolicyValue(nn.Module):
             return dense(self.game.num_actions * outputs)(x.reshape(len(x), -1)).reshape(shape)
         of_cells = dense(self.game.actions_per_cell * outputs, dot_general=product)(x)
         of_cells = of_cells.reshape(len(x), of_board, outputs)
+        if attention:
+            assert self.game.steps is not None  # `make_network` has looked
+            of_cells += AttentionPolicy(tuple(map(tuple, self.game.steps.tolist())), name="attention")(x)[..., None]
         if not others:
             return of_cells
         of_others = dense(others * outputs)(pooling.board_mean(x, jnp.float32)).reshape(len(x), others, outputs)
@@ -360,10 +364,13 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled.
 
     Raises:
-        ValueError: the body is not registered, or the game has fewer planes than `input_planes`.
+        ValueError: the body is not registered, the game has fewer planes than `input_planes`, or no `steps` for the
+            attention policy.
     """
     if config.network not in BODIES:
         raise ValueError(f"--network: expected {', '.join(BODIES)}, got '{config.network}'")
+    if config.attention_policy and game.steps is None:
+        raise ValueError(f"--attention_policy: expected a game that says where its actions lead, got {game.name}")
     game, seen = _as_seen(game, config)
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape
     module = functools.partial(_module, game, config)

@@ -24,8 +24,8 @@ def grow(weights: Any, fresh: Any, channels: tuple[int, int], key: Array) -> Any
 
     With layer normalisation this holds only if the wider network has a multiple of the channels. Channels are copied
     equally often, give or take one copy. Kernels split their weight for a channel among its copies, in random shares,
-    so that the copies learn different features. New blocks come from `fresh`. They change nothing while their last
-    layer is zero.
+    so that the copies learn different features. New blocks, and an attention policy, come from `fresh`. They change
+    nothing while their last layer is zero.
 
     Args:
         weights: of the smaller network.

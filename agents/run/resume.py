@@ -25,7 +25,8 @@ from agents.training.iteration import Run
 
 # Options that determine the shapes of the weights, or what they mean.
 SIZES = (
-    "network", "channels", "blocks", "pooling", "slides", "normalisation", "future_weight", "canonical", "input_planes",
+    "network", "channels", "blocks", "pooling", "slides", "attention_policy", "normalisation", "future_weight",
+    "canonical", "input_planes",
 )  # fmt: skip
 
 
@@ -38,7 +39,7 @@ def sizes(path: Path) -> dict[str, Any]:
 
 def begin_with(net: Network, config: Config) -> Network:
     """The network of `config`, initialised with the weights of `config.init_from` instead of random ones. They are
-    grown to more channels, blocks or planes, and resized where the board has another size.
+    grown to more channels, blocks or planes, or an attention policy, and resized where the board has another size.
 
     Raises:
         CheckpointError: there is no such network, or it is for another game, larger, or of another kind.
@@ -47,7 +48,9 @@ def begin_with(net: Network, config: Config) -> Network:
     its = models.about(path)["config"]
     shapes = _observed(its.env), _observed(config.env)
     planes = its.input_planes or shapes[0][2], config.input_planes or shapes[1][2]
-    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks, input_planes=planes[0])
+    attention = config.attention_policy and its.attention_policy
+    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks, attention_policy=attention)
+    small = dataclasses.replace(small, input_planes=planes[0])
     if reason := _refusal(its, config, small, planes):
         raise CheckpointError(f"--init_from: {path} is {reason}")
     channels = width(envs.make(its.env), its), width(envs.make(config.env), config)

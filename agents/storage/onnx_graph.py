@@ -178,6 +178,15 @@ def pad(graph: Graph, xs: list[str], p: Any, ins: list[Sizes], outs: list[Sizes]
     return graph.one("Pad", xs[0], graph.ints(*lows, *highs), xs[1])
 
 
+def gather(graph: Graph, xs: list[str], p: Any, ins: list[Sizes], outs: list[Sizes]) -> str:
+    d, (axis, *more) = p["dimension_numbers"], p["dimension_numbers"].collapsed_slice_dims
+    others = tuple(i for i in range(len(ins[0])) if i != axis)
+    if more or (d.offset_dims, d.start_index_map, len(ins[1])) != (others, (axis,), 2):
+        raise ValueError(f"expected a gather of entries along one axis, got {d}")
+    places = graph.one("Cast", graph.one("Squeeze", xs[1], graph.ints(-1)), to=TensorProto.INT64)
+    return graph.one("Gather", xs[0], places, axis=int(axis))
+
+
 def stack(graph: Graph, xs: list[str], p: Any, ins: list[Sizes], outs: list[Sizes]) -> str:
     return graph.one("Concat", *(graph.one("Unsqueeze", x, graph.ints(p["axis"])) for x in xs), axis=p["axis"])
 
@@ -221,7 +230,7 @@ PRIMITIVES: dict[str, Callable[..., str | list[str]]] = {
     "convert_element_type": lambda graph, xs, p, *_: graph.one(
         "Cast", *xs, to=helper.np_dtype_to_tensor_dtype(np.dtype(p["new_dtype"]))
     ),
-    "slice": sliced, "rev": reverse, "pad": pad, "stack": stack,
+    "slice": sliced, "rev": reverse, "pad": pad, "stack": stack, "gather": gather,
     "reduce_sum": reducing("ReduceSum"), "reduce_max": reducing("ReduceMax"),
     "dot_general": dot_general, "conv_general_dilated": convolution,
 }  # fmt: skip

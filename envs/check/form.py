@@ -65,6 +65,15 @@ def actions_of_cells_fill_the_board(bench: Bench) -> None:
 
 
 @form
+def steps_say_where_each_kind_leads(bench: Bench) -> None:
+    steps = bench.game.steps
+    if steps is not None:
+        wanted = (bench.game.actions_per_cell, 2)
+        got = f"{steps.dtype}{list(steps.shape)}"
+        assert steps.shape == wanted and steps.dtype.kind == "i", f"steps: expected int32{list(wanted)}, got {got}"
+
+
+@form
 def to_mover_frame_is_a_permutation_for_each_player(bench: Bench) -> None:
     game = bench.game
     if game.to_mover_frame is not None:

@@ -73,6 +73,19 @@ class Codes:
     legal: Callable[[Any], Array]  # bool[A] in the mover's frame, of a state of pgx
     per_cell: int = 1  # see `Game.actions_per_cell`
 
+    @functools.cached_property
+    def steps(self) -> np.ndarray | None:
+        """`Game.steps`. A drop stays on its cell. None in games for training only."""
+        if not self.squares.names:
+            return None
+        place = np.argsort(self.squares.grid.ravel())  # of every square on the grid
+        steps = np.zeros((self.per_cell, 2), np.int32)
+        for action, move in enumerate(self.moves):
+            if move is not None and move.start >= 0:
+                start, end = (np.divmod(place[x], self.squares.grid.shape[1]) for x in (move.start, move.end))
+                steps[action % self.per_cell] = np.subtract(end, start)
+        return steps
+
     def name(self, action: int) -> str:
         move = self.moves[action]
         return str(action) if move is None else self.squares.name(move)

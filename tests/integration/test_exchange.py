@@ -71,16 +71,19 @@ def test_onnx_gives_the_answers_of_shipped_networks(name):
     check_onnx(load_network(ROOT / "models" / name))
 
 
-def of_options(**options):
+def of_options(env="foq:rows=4,cols=5", **options):
     """A network for a small board with random weights."""
-    config = Config(env="foq:rows=4,cols=5", channels=8, blocks=1, **options)
+    config = Config(env=env, channels=8, blocks=1, **options)
     game = envs.make(config.env)
     net = make_network(game, config)
     weights = random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1)
     return TrainedNetwork(Path("random"), game, config, net, weights)
 
 
-@pytest.mark.parametrize("options", [{"normalisation": "layer"}, {"network": "strips"}])
+OTHERS = [{"normalisation": "layer"}, {"network": "strips"}, {"env": "chess:size=5", "attention_policy": True}]
+
+
+@pytest.mark.parametrize("options", OTHERS)
 def test_onnx_gives_the_answers_of_other_networks(options):
     check_onnx(of_options(**options))
 

@@ -60,6 +60,25 @@ def test_a_run_begins_with_the_network_of_another_grown(folders):
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-4), before, net.apply(grown, planes))
 
 
+def test_a_run_begins_with_the_network_of_another_without_attention(tmp_path):
+    """An attention policy that is added changes no answer at first, and then it learns. None is taken away."""
+    spec = "chess:size=5"
+    game, (_, model) = envs.make(spec), run_and_model(tmp_path / "without", spec, attention_policy=False)
+    plain = models.about(model)["config"]
+    more = dataclasses.replace(plain, init_from=str(model), attention_policy=True)
+    net = begin_with(make_network(game, more), more)
+    weights = start_run(game, net, more).learning.ema_weights
+    planes = jax.random.uniform(jax.random.key(0), (8, 5, 5, 16))
+    before = make_network(game, plain).apply(models.load_arrays(model, plain), planes)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=1e-5), before, net.apply(weights, planes))
+    slopes = jax.jit(jax.grad(lambda w: (net.apply(w, planes)[0] ** 3).sum()))(weights)
+    assert np.abs(slopes["params"]["attention"]["end"]["kernel"]).max() > 0
+    _, other = run_and_model(tmp_path / "with", spec, attention_policy=True)
+    less = dataclasses.replace(plain, init_from=str(other))
+    with pytest.raises(CheckpointError, match="--attention_policy=True, which cannot become one of --att"):
+        begin_with(make_network(game, less), less)
+
+
 @pytest.mark.nightly
 def test_a_run_begins_with_the_network_of_another_that_sees_more(tmp_path):
     """It gives the same values and probabilities, whatever the further planes show."""

@@ -38,7 +38,8 @@ def names(here: Position) -> set[str]:
 @pytest.mark.parametrize(("name", "men"), [("animal_shogi", 5), pytest.param("shogi", 14, marks=pytest.mark.nightly)])
 def test_codes_belong_to_the_cells_of_the_observation(name, men):
     """In the mover's frame a move belongs to the cell with the man that makes it, a drop to an empty cell; the first
-    planes show the mover's men."""
+    planes show the mover's men. Its kind leads to the square in its name: files count from the right, ranks from
+    above, for the second player the other way round."""
     game = envs.make(f"pgx:{name}")
     per_cell, frame = game.actions_per_cell, game.to_mover_frame
     step, mask, observe = jax.jit(game.step), jax.jit(game.mask), jax.jit(game.observe)
@@ -50,10 +51,16 @@ def test_codes_belong_to_the_cells_of_the_observation(name, men):
             continue
         mine = np.asarray(observe(s))[..., :men].any(-1).ravel()
         assert game.num_actions == per_cell * mine.size
+        rows, cols = np.shape(observe(s))[:2]
         for action in actions:
             drop = "*" in game.action_name(action)
-            assert mine[frame[int(game.player(s)), action] // per_cell] != drop
+            cell, kind = divmod(frame[int(game.player(s)), action], per_cell)
+            assert mine[cell] != drop
             seen[drop] += 1
+            file, rank = game.action_name(action).rstrip("+")[-2:]
+            end = "abcdefghi".index(rank), cols - int(file)
+            end = end if game.player(s) == 0 else (rows - 1 - end[0], cols - 1 - end[1])
+            assert (cell // cols + game.steps[kind, 0], cell % cols + game.steps[kind, 1]) == end
         s = step(s, draw.choice(actions))
     assert seen[False] > 100 and seen[True] > 10
 

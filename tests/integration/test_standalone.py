@@ -64,6 +64,13 @@ def test_networks_that_use_the_symmetries_are_close(options):
     check_network(game, net, random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1))
 
 
+@needs_node
+def test_networks_with_an_attention_policy_are_close():
+    game = envs.make("chess:size=5")
+    net = make_network(game, Config(env=game.name, channels=8, blocks=1, attention_policy=True))
+    check_network(game, net, random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1))
+
+
 def check_network(game, net, weights):
     states, *_ = positions(game, 16)
     planes = np.asarray(jax.vmap(game.observe)(states))

@@ -14,9 +14,9 @@ from agents.training.iteration import start_run
 SPEC = "foq:rows=4,cols=5"
 
 
-def run_and_model(home, **options):
+def run_and_model(home, spec=SPEC, **options):
     """Writes both under `home`; returns their folders. `options` override those of the run."""
-    game = envs.make(SPEC)
+    game = envs.make(spec)
     config = dataclasses.replace(
         preset(game, "cpu"),
         env=game.name,

@@ -128,7 +128,8 @@ def test_frames():
 
 @pytest.mark.parametrize("size", [8, 5])
 def test_planes_and_codes_belong_to_the_cells(size):
-    """In the mover's frame a move belongs to the cell of the piece that makes it, which the first planes show."""
+    """In the mover's frame a move belongs to the cell of the piece that makes it, which the first planes show, and its
+    kind leads to the cell in its name."""
     game = envs.make(f"chess:size={size}")
     step, mask, observe = jax.jit(game.step), jax.jit(game.mask), jax.jit(game.observe)
     draw, s, seen = np.random.default_rng(0), game.init(), 0
@@ -138,8 +139,14 @@ def test_planes_and_codes_belong_to_the_cells(size):
             s = game.init()
             continue
         mine = np.asarray(observe(s))[..., :6].any(-1).ravel()
-        cells = game.to_mover_frame[int(game.player(s)), actions] // game.actions_per_cell
+        player = int(game.player(s))
+        cells, kinds = np.divmod(game.to_mover_frame[player, actions], game.actions_per_cell)
         assert mine[cells].all() and game.num_actions == game.actions_per_cell * mine.size
+        ranks = [int(game.action_name(action)[3]) for action in actions]
+        files = ["abcdefgh".index(game.action_name(action)[2]) for action in actions]
+        rows = [size - rank if player == 0 else rank - 1 for rank in ranks]
+        ends = np.stack(np.divmod(cells, size), -1) + game.steps[kinds]
+        np.testing.assert_array_equal(ends, np.stack([rows, files], -1))
         seen += len(actions)
         s = step(s, draw.choice(actions))
     assert seen > 300

@@ -144,6 +144,13 @@ def test_view_of_each_player():
         assert black[parse(one)] == parse(other)
 
 
+def test_shifts_lead_where_their_names_say_and_other_actions_stay():
+    game = envs.make("evopawness")
+    step = lambda name: game.steps[evopawness.parse_action(name) % 37].tolist()
+    assert [step(name) for name in ("a*2,3", "p*6,8*B", "m*4,4*-2,1", "m*3,2*0,3")] == [[0, 0], [0, 0], [-2, 1], [0, 3]]
+    assert all(game.action_name(5 + k).split("*")[2] == "{},{}".format(*game.steps[5 + k]) for k in range(32))
+
+
 # Single rules, by hand
 
 

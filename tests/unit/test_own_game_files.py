@@ -65,6 +65,15 @@ def test_actions_that_do_not_turn_with_the_board_are_found(name):
     assert "does to_mover_frame turn actions" in check.broken("frames", rule, bench)
 
 
+@pytest.mark.parametrize("name", ["chess:size=5", "evopawness:history=1"])
+def test_steps_that_lead_off_the_board_are_found(name):
+    bench, rule = check.Bench(envs.make(name)), check.RULES["steps of legal actions stay on the board"]
+    assert check.broken("steps", rule, bench) is None
+    assert bench.game.steps is not None
+    bench.game = dataclasses.replace(bench.game, steps=-bench.game.steps)
+    assert "off the board" in check.broken("steps", rule, bench)
+
+
 @pytest.fixture
 def moved(tmp_path, monkeypatch):
     """A network for my_game.py, which now lies in games/; nobody has named a game of his own."""
