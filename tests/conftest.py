@@ -33,11 +33,13 @@ jax.config.update("jax_num_cpu_devices", 2)  # whatever the machine: programs fo
 
 def pytest_configure(config):
     """Tests spend most of their time compiling, which takes a third as long without the costly passes and with XLA's
-    older code generator. Only slow tests run their programs for long."""
+    older code generator. Every core has a worker, so no program is split for several. Only slow tests run their
+    programs for long."""
     if config.option.markexpr and not config.option.markexpr.startswith("slow"):
         jax.config.update("jax_disable_most_optimizations", True)
         os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"  # and in the processes that they start
-        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_cpu_use_fusion_emitters=false".strip()
+        flags = "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}".strip()
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m selects

@@ -90,6 +90,17 @@ def test_lowers_for_tpu(name, record_property):
     assert scatters == 0 or not (name in ("step", "observe", "match") or name.startswith("search"))
 
 
+def test_an_attention_policy_neither_gathers_nor_scatters_on_a_tpu():
+    """There it is a product, whose gradient is one too."""
+    game = envs.make("chess:size=5")
+    net = make_network(game, dataclasses.replace(preset(game, "tpu"), channels=16, blocks=1))
+    weights = jax.eval_shape(net.init, jax.random.key(0))
+    assert "attention" in weights["params"]
+    planes = jax.eval_shape(lambda: jnp.zeros((16, *game.observe(game.init()).shape)))
+    text = lowered(jax.grad(lambda weights, planes: (net.apply(weights, planes)[0] ** 2).sum()), (weights, planes))
+    assert not text.count('"stablehlo.scatter"(') + text.count('"stablehlo.gather"(')
+
+
 @pytest.mark.parametrize("name", envs.list())
 def test_rules_lower_for_tpu(name, record_property):
     """Rules of every game; scattered writes are slow on a TPU, so none may appear where today there are none."""
