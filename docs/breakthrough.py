@@ -194,7 +194,7 @@ def make(rows: int = 5, cols: int = 5) -> Game:
         from_record=from_record,
         to_mover_frame=np.stack([same, image((rows - 1 - row) * cols + col, [3, 4, 5, 0, 1, 2])]),
         actions_per_cell=6,
-        steps=np.array(STEPS, np.int32),
+        offsets=np.array(STEPS, np.int32),
         view=View(
             about=__doc__.partition("\n")[0],
             seats=SEATS,

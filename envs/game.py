@@ -166,7 +166,7 @@ class Game:
     from_record: Callable[[dict[str, Any]], State]  # ValueError with the reason for an impossible position
     to_mover_frame: np.ndarray | None = None  # int32[num_players, A]: absolute code -> code in the mover's frame
     actions_per_cell: int = 1  # k if codes are k * cell + kind, cells row by row as in `observe`, perhaps with a pass
-    steps: np.ndarray | None = None  # int32[k, 2], rows and columns that each kind goes, in the mover's frame
+    offsets: np.ndarray | None = None  # int32[k, 2], rows and columns by which each kind goes, in the mover's frame
     observation_state: Callable[[State], State] = lambda s: s  # smallest state with the same `observe`
     hints: Hints = Hints()
     view: View = View()

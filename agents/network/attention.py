@@ -13,7 +13,7 @@ from envs.game import Array
 
 FEATURES = 32  # of a cell, by which starts and ends are compared
 
-Steps = tuple[tuple[int, int], ...]  # `Game.steps`
+Offsets = tuple[tuple[int, int], ...]  # `Game.offsets`
 
 
 class AttentionPolicy(nn.Module):
@@ -23,7 +23,7 @@ class AttentionPolicy(nn.Module):
     attention policy of Leela Chess Zero (lczero.org/blog/2024/02/transformer-progress). It starts at zero.
     """
 
-    steps: Steps
+    offsets: Offsets
 
     @nn.compact
     def __call__(self, x: Array) -> Array:
@@ -34,27 +34,28 @@ class AttentionPolicy(nn.Module):
         start = nn.Dense(FEATURES, dtype=jnp.float32, bias_init=ones, name="start")(cells)
         end = nn.Dense(FEATURES, dtype=jnp.float32, use_bias=False, kernel_init=zeros, name="end")(cells)
         pairs = jnp.einsum("bsf,bef->bse", start, end) / np.float32(np.sqrt(FEATURES))
-        return of_moves(pairs, self.steps, rows, cols)
+        return of_moves(pairs, self.offsets, rows, cols)
 
 
-def ends_of(steps: np.ndarray, rows: int, cols: int) -> np.ndarray:
+def ends_of(offsets: np.ndarray, rows: int, cols: int) -> np.ndarray:
     """int32[R * C, k]: the cell where each kind leads from each cell; -1 off the board."""
     start = np.arange(rows * cols)[:, None]
-    row, col = start // cols + steps[:, 0], start % cols + steps[:, 1]
+    row, col = start // cols + offsets[:, 0], start % cols + offsets[:, 1]
     inside = (row >= 0) & (row < rows) & (col >= 0) & (col < cols)
     return np.where(inside, row * cols + col, -1).astype(np.int32)
 
 
-def of_moves(pairs: Array, steps: Steps, rows: int, cols: int) -> Array:
+def of_moves(pairs: Array, offsets: Offsets, rows: int, cols: int) -> Array:
     """The numbers of all actions, float32[B, R * C * k], from one for every pair of start and end, float32[B, R * C,
     R * C]; 0 for actions that leave the board."""
-    ends = ends_of(np.array(steps), rows, cols)
+    ends = ends_of(np.array(offsets), rows, cols)
 
     @jax.custom_vjp
     def taken(pairs: Array) -> Array:
         return _read(pairs, ends)
 
-    taken.defvjp(lambda pairs: (_read(pairs, ends), None), lambda _, slopes: (_given_back(slopes, steps, rows, cols),))
+    back = functools.partial(_given_back, offsets=offsets, rows=rows, cols=cols)
+    taken.defvjp(lambda pairs: (_read(pairs, ends), None), lambda _, slopes: (back(slopes),))
     found = jax.lax.platform_dependent(pairs, tpu=functools.partial(by_product, ends=ends), default=taken)
     return found.reshape(len(pairs), -1)
 
@@ -73,13 +74,13 @@ def _read(x: Array, places: np.ndarray) -> Array:
     return found.reshape(batch, *places.shape) * (places >= 0).astype(np.float32)
 
 
-def _given_back(slopes: Array, steps: Steps, rows: int, cols: int) -> Array:
+def _given_back(slopes: Array, offsets: Offsets, rows: int, cols: int) -> Array:
     """The gradient of `of_moves`, float32[B, R * C, R * C], for `slopes` float32[B, R * C, k] of its results.
 
     It reads as well: of all kinds that go the same way the sum, and one entry for every pair of cells. The compiler's
     own gradient writes pair by pair, which takes ten times as long on a CPU.
     """
-    ways, which = np.unique(np.array(steps), axis=0, return_inverse=True)
+    ways, which = np.unique(np.array(offsets), axis=0, return_inverse=True)
     together = slopes @ np.eye(len(ways), dtype=np.float32)[which.ravel()]
     ends = ends_of(ways, rows, cols)
     start, way = np.nonzero(ends >= 0)

@@ -289,8 +289,8 @@ class PolicyValue(nn.Module):
         of_cells = dense(self.game.actions_per_cell * outputs, dot_general=product)(x)
         of_cells = of_cells.reshape(len(x), of_board, outputs)
         if attention:
-            assert self.game.steps is not None  # `make_network` has looked
-            of_cells += AttentionPolicy(tuple(map(tuple, self.game.steps.tolist())), name="attention")(x)[..., None]
+            assert self.game.offsets is not None  # `make_network` has looked
+            of_cells += AttentionPolicy(tuple(map(tuple, self.game.offsets.tolist())), name="attention")(x)[..., None]
         if not others:
             return of_cells
         of_others = dense(others * outputs)(pooling.board_mean(x, jnp.float32)).reshape(len(x), others, outputs)
@@ -364,12 +364,12 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled.
 
     Raises:
-        ValueError: the body is not registered, the game has fewer planes than `input_planes`, or no `steps` for the
+        ValueError: the body is not registered, the game has fewer planes than `input_planes`, or no `offsets` for the
             attention policy.
     """
     if config.network not in BODIES:
         raise ValueError(f"--network: expected {', '.join(BODIES)}, got '{config.network}'")
-    if config.attention_policy and game.steps is None:
+    if config.attention_policy and game.offsets is None:
         raise ValueError(f"--attention_policy: expected a game that says where its actions lead, got {game.name}")
     game, seen = _as_seen(game, config)
     shape = jax.eval_shape(lambda: game.observe(game.init())).shape

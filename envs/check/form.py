@@ -65,12 +65,11 @@ def actions_of_cells_fill_the_board(bench: Bench) -> None:
 
 
 @form
-def steps_say_where_each_kind_leads(bench: Bench) -> None:
-    steps = bench.game.steps
-    if steps is not None:
-        wanted = (bench.game.actions_per_cell, 2)
-        got = f"{steps.dtype}{list(steps.shape)}"
-        assert steps.shape == wanted and steps.dtype.kind == "i", f"steps: expected int32{list(wanted)}, got {got}"
+def offsets_say_where_each_kind_leads(bench: Bench) -> None:
+    offsets = bench.game.offsets
+    if offsets is not None:
+        wanted, got = [bench.game.actions_per_cell, 2], list(offsets.shape)
+        assert got == wanted and offsets.dtype.kind == "i", f"offsets: expected int32{wanted}, got {offsets.dtype}{got}"
 
 
 @form

@@ -117,21 +117,21 @@ def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> None:
 
 
 @rule
-def steps_of_legal_actions_stay_on_the_board(bench: Bench) -> None:
+def offsets_of_legal_actions_stay_on_the_board(bench: Bench) -> None:
     game = bench.game
-    if game.steps is None:
+    if game.offsets is None:
         return
     rows, cols, _ = jax.eval_shape(game.observe, jax.eval_shape(game.init)).shape
     ply, lane, code = np.nonzero(bench.plies.legal)
     if game.to_mover_frame is not None:
         code = game.to_mover_frame[bench.plies.player[ply, lane], code]
     cell, kind = np.divmod(code[code < rows * cols * game.actions_per_cell], game.actions_per_cell)
-    down, right = game.steps[kind].T
+    down, right = game.offsets[kind].T
     row, col = cell // cols + down, cell % cols + right
     off = (row < 0) | (row >= rows) | (col < 0) | (col >= cols)
     if off.any():
-        row, col, *step = (int(x[off.argmax()]) for x in (cell // cols, cell % cols, down, right))
-        raise AssertionError(f"steps: a legal action in row {row}, column {col} goes {step}, off the board")
+        row, col, *by = (int(x[off.argmax()]) for x in (cell // cols, cell % cols, down, right))
+        raise AssertionError(f"offsets: a legal action in row {row}, column {col} goes {by}, off the board")
 
 
 @rule

@@ -49,7 +49,7 @@ def make(size: int = 8) -> Game:
         from_record=rules.from_record,
         to_mover_frame=rules.to_mover_frame,
         actions_per_cell=rules.kinds,
-        steps=rules.steps[0],
+        offsets=rules.steps[0],
         observation_state=lambda s: s._replace(hashes=s.hashes[:1]),  # replay holds no empty arrays
         hints=Hints(evaluate=rules.evaluate, moves_are_cheap=False),
         view=people.view(),

@@ -82,7 +82,7 @@ def make(max_plies: int = MAX_PLIES, history: int = 5) -> Game:
         from_record=lambda record: from_record(record, max_plies),
         to_mover_frame=np.stack([same, flip_actions()]),
         actions_per_cell=CODES,
-        steps=np.array([(0, 0)] * (CODES - len(SHIFTS)) + list(SHIFTS), np.int32),
+        offsets=np.array([(0, 0)] * (CODES - len(SHIFTS)) + list(SHIFTS), np.int32),
         hints=Hints(evaluate=lambda s: strength(s, max_plies), urge=urge, moves_are_cheap=False),
         view=View(
             about=(__doc__ or "").partition("\n")[0],

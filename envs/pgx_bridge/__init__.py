@@ -158,7 +158,7 @@ def from_pgx(name: str) -> Game:
         from_record=from_record,
         to_mover_frame=frame if turned else None,
         actions_per_cell=codes.per_cell,
-        steps=codes.steps,
+        offsets=codes.offsets,
         hints=Hints(moves_are_cheap=False),
         view=people.view() if people else _training_view(name, unpack),
     )

@@ -74,17 +74,17 @@ class Codes:
     per_cell: int = 1  # see `Game.actions_per_cell`
 
     @functools.cached_property
-    def steps(self) -> np.ndarray | None:
-        """`Game.steps`. A drop stays on its cell. None in games for training only."""
+    def offsets(self) -> np.ndarray | None:
+        """`Game.offsets`. A drop stays on its cell. None in games for training only."""
         if not self.squares.names:
             return None
         place = np.argsort(self.squares.grid.ravel())  # of every square on the grid
-        steps = np.zeros((self.per_cell, 2), np.int32)
+        offsets = np.zeros((self.per_cell, 2), np.int32)
         for action, move in enumerate(self.moves):
             if move is not None and move.start >= 0:
                 start, end = (np.divmod(place[x], self.squares.grid.shape[1]) for x in (move.start, move.end))
-                steps[action % self.per_cell] = np.subtract(end, start)
-        return steps
+                offsets[action % self.per_cell] = np.subtract(end, start)
+        return offsets
 
     def name(self, action: int) -> str:
         move = self.moves[action]

@@ -60,7 +60,7 @@ def test_codes_belong_to_the_cells_of_the_observation(name, men):
             file, rank = game.action_name(action).rstrip("+")[-2:]
             end = "abcdefghi".index(rank), cols - int(file)
             end = end if game.player(s) == 0 else (rows - 1 - end[0], cols - 1 - end[1])
-            assert (cell // cols + game.steps[kind, 0], cell % cols + game.steps[kind, 1]) == end
+            assert (cell // cols + game.offsets[kind, 0], cell % cols + game.offsets[kind, 1]) == end
         s = step(s, draw.choice(actions))
     assert seen[False] > 100 and seen[True] > 10
 

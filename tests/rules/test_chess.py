@@ -145,7 +145,7 @@ def test_planes_and_codes_belong_to_the_cells(size):
         ranks = [int(game.action_name(action)[3]) for action in actions]
         files = ["abcdefgh".index(game.action_name(action)[2]) for action in actions]
         rows = [size - rank if player == 0 else rank - 1 for rank in ranks]
-        ends = np.stack(np.divmod(cells, size), -1) + game.steps[kinds]
+        ends = np.stack(np.divmod(cells, size), -1) + game.offsets[kinds]
         np.testing.assert_array_equal(ends, np.stack([rows, files], -1))
         seen += len(actions)
         s = step(s, draw.choice(actions))

@@ -146,9 +146,9 @@ def test_view_of_each_player():
 
 def test_shifts_lead_where_their_names_say_and_other_actions_stay():
     game = envs.make("evopawness")
-    step = lambda name: game.steps[evopawness.parse_action(name) % 37].tolist()
+    step = lambda name: game.offsets[evopawness.parse_action(name) % 37].tolist()
     assert [step(name) for name in ("a*2,3", "p*6,8*B", "m*4,4*-2,1", "m*3,2*0,3")] == [[0, 0], [0, 0], [-2, 1], [0, 3]]
-    assert all(game.action_name(5 + k).split("*")[2] == "{},{}".format(*game.steps[5 + k]) for k in range(32))
+    assert all(game.action_name(5 + k).split("*")[2] == "{},{}".format(*game.offsets[5 + k]) for k in range(32))
 
 
 # Single rules, by hand

@@ -66,12 +66,12 @@ def test_actions_that_do_not_turn_with_the_board_are_found(name):
 
 
 @pytest.mark.parametrize("name", ["chess:size=5", "evopawness:history=1"])
-def test_steps_that_lead_off_the_board_are_found(name):
-    bench, rule = check.Bench(envs.make(name)), check.RULES["steps of legal actions stay on the board"]
-    assert check.broken("steps", rule, bench) is None
-    assert bench.game.steps is not None
-    bench.game = dataclasses.replace(bench.game, steps=-bench.game.steps)
-    assert "off the board" in check.broken("steps", rule, bench)
+def test_offsets_that_lead_off_the_board_are_found(name):
+    bench, rule = check.Bench(envs.make(name)), check.RULES["offsets of legal actions stay on the board"]
+    assert check.broken("offsets", rule, bench) is None
+    assert bench.game.offsets is not None
+    bench.game = dataclasses.replace(bench.game, offsets=-bench.game.offsets)
+    assert "off the board" in check.broken("offsets", rule, bench)
 
 
 @pytest.fixture
