@@ -219,8 +219,8 @@ class NetworkOptions(Options):
     Flight of Queen on a CPU (docs/notes/); not measured on accelerators."""
     attention_policy: bool = False
     """The policy also scores every move by the cell where it starts together with the cell where it ends, as that of
-    Leela Chess Zero does. On by default in games that say where their actions lead (`Game.offsets`): in chess it
-    brought 282 Elo after 20 minutes (docs/notes/). Not for networks without a board, such as an mlp."""
+    Leela Chess Zero does. On by default in games whose moves go further than to the next cell (`Game.offsets`): in
+    chess it brought 282 Elo after 20 minutes, in Breakthrough it cost 129 (docs/notes/). An mlp has none."""
     canonical: bool = False
     """Turn every position into one orientation before the network sees it. It is the least of the position's images
     under the symmetries of the game. Then --augment and --leaf_symmetry matter only in positions that are their own
@@ -435,7 +435,7 @@ def _ours(game: Game, platform: str, devices: int) -> Config:
         input_planes=planes,  # so that the network keeps these if the game gets more
         random_opening_plies=min(10, game.max_plies // 6),
         future_weight=1.0 if one_action_per_cell else 0.0,
-        attention_policy=game.offsets is not None,
+        attention_policy=game.offsets is not None and bool(abs(game.offsets).max() > 1),
         resign_threshold=-0.9 if game.num_players == 2 else -1.0,
         rating_games=64,
         value_lambda=0.9 if game.max_plies >= LONG_PLIES else 0.85,

@@ -54,7 +54,7 @@ def of_moves(pairs: Array, offsets: Offsets, rows: int, cols: int) -> Array:
     def taken(pairs: Array) -> Array:
         return _read(pairs, ends)
 
-    back = functools.partial(_given_back, offsets=offsets, rows=rows, cols=cols)
+    back = functools.partial(_gradient, offsets=offsets, rows=rows, cols=cols)
     taken.defvjp(lambda pairs: (_read(pairs, ends), None), lambda _, slopes: (back(slopes),))
     found = jax.lax.platform_dependent(pairs, tpu=functools.partial(by_product, ends=ends), default=taken)
     return found.reshape(len(pairs), -1)
@@ -74,7 +74,7 @@ def _read(x: Array, places: np.ndarray) -> Array:
     return found.reshape(batch, *places.shape) * (places >= 0).astype(np.float32)
 
 
-def _given_back(slopes: Array, offsets: Offsets, rows: int, cols: int) -> Array:
+def _gradient(slopes: Array, offsets: Offsets, rows: int, cols: int) -> Array:
     """The gradient of `of_moves`, float32[B, R * C, R * C], for `slopes` float32[B, R * C, k] of its results.
 
     It reads as well: of all kinds that go the same way the sum, and one entry for every pair of cells. The compiler's

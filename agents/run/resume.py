@@ -48,9 +48,9 @@ def begin_with(net: Network, config: Config) -> Network:
     its = models.about(path)["config"]
     shapes = _observed(its.env), _observed(config.env)
     planes = its.input_planes or shapes[0][2], config.input_planes or shapes[1][2]
-    attention = config.attention_policy and its.attention_policy
-    small = dataclasses.replace(config, channels=its.channels, blocks=its.blocks, attention_policy=attention)
-    small = dataclasses.replace(small, input_planes=planes[0])
+    known = {"channels": its.channels, "blocks": its.blocks, "input_planes": planes[0]}
+    known["attention_policy"] = config.attention_policy and its.attention_policy
+    small = dataclasses.replace(config, **known)
     if reason := _refusal(its, config, small, planes):
         raise CheckpointError(f"--init_from: {path} is {reason}")
     channels = width(envs.make(its.env), its), width(envs.make(config.env), config)

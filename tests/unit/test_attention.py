@@ -57,9 +57,11 @@ def test_a_mark_on_a_cell_calls_for_the_moves_that_end_there():
     assert logits[1, 1, 0] == pytest.approx(3 * FEATURES**0.5, rel=1e-5)
 
 
-def test_it_is_the_default_where_a_game_says_where_its_moves_lead():
+def test_it_is_the_default_where_moves_go_far():
     chess, hexes = envs.make("chess:size=5"), envs.make("hex:size=5")
     assert preset(chess, "cpu").attention_policy and not preset(hexes, "cpu").attention_policy
+    near = dataclasses.replace(chess, offsets=np.array(OFFSETS).clip(-1, 1))
+    assert not preset(near, "cpu").attention_policy  # the next cell is seen anyway
     assert not preset(chess, "cpu", recipe="alphazero").attention_policy
     refusal = "^--attention_policy: expected a game that says where its actions lead, got hex"
     with pytest.raises(ValueError, match=refusal):
