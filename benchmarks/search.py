@@ -64,7 +64,8 @@ def drift_network(num_actions: int) -> Network:
         x = planes.reshape(-1, 1)
         return jnp.sin(x * (1 + jnp.arange(num_actions)) * 40), jnp.sin(x[:, 0] * 1000)
 
-    return Network(lambda key: {}, apply, lambda weights, planes, _: (Heads(*apply(weights, planes), None), weights))
+    heads = lambda weights, planes: Heads(*apply(weights, planes), None)
+    return Network(lambda key: {}, apply, lambda weights, planes, _: (heads(weights, planes), weights), heads)
 
 
 def searcher(num_actions: int, games: int, simulations: int, kind: str, loop: str, order: Order = "in_turn"):

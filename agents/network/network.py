@@ -21,7 +21,7 @@ from envs.game import Array, Game
 
 
 class Heads(NamedTuple):
-    """Outputs of a network in training."""
+    """All outputs of a network."""
 
     policy: Array  # logits float32[B, A] in the mover's frame
     value: Array  # float32[B]; [B, n] with more than two players
@@ -42,6 +42,8 @@ class Network:
     """(weights, planes, axis, counted=None) -> (heads for training, weights with new running statistics, if any).
     The batch is divided evenly over the devices of `axis`; with None it is whole. Only the rows `counted` bool[B] enter
     the statistics; None means all rows."""
+    heads: Callable[[Any, Array], Heads]
+    """(weights, planes) -> all heads, with running statistics, as in play."""
 
 
 # Rows of a batch that are evaluated at once. On a CPU the activations of more rows do not fit its caches. Nor do they
@@ -353,13 +355,6 @@ def _as_seen(game: Game, config: NetworkOptions) -> tuple[Game, Callable[[Array]
     return dataclasses.replace(game, observe=lambda s: seen(game.observe(s)), symmetries=symmetries), seen
 
 
-def make_heads(game: Game, config: NetworkOptions) -> Callable[[Any, Array], Heads]:
-    """(weights, planes) -> all heads of the network of `config` as in play, with running statistics."""
-    game, seen = _as_seen(game, config)
-    module = _module(game, config, False)
-    return jax.jit(lambda weights, planes: module.apply(weights, seen(planes)))
-
-
 def make_network(game: Game, config: NetworkOptions) -> Network:
     """The network of `config` for the shapes of `game`; each of its functions is compiled.
 
@@ -384,6 +379,10 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
         output, changed = module(True, axis).apply(weights, planes, counted, mutable=["batch_stats"])
         return output, {**weights, **changed}
 
+    @jax.jit
+    def heads(weights, planes) -> Any:
+        return module(False).apply(weights, planes)
+
     @jax.jit  # so that one trace serves the root, the leaves and every platform
     def answer(weights, planes) -> Any:
         return module(False).apply(weights, planes)[:2]
@@ -394,7 +393,7 @@ def make_network(game: Game, config: NetworkOptions) -> Network:
         on_cpu, on_tpu = (functools.partial(in_parts, ask, rows) for rows in (CPU_ROWS, TPU_ROWS))
         return jax.lax.platform_dependent(planes, cpu=on_cpu, tpu=on_tpu, default=ask)
 
-    net = Network(init, apply, train)
+    net = Network(init, apply, train, heads)
     net = _in_one_orientation(game, net) if config.canonical and len(game.symmetries) > 1 else net
     return _before(net, seen) if config.input_planes else net
 
@@ -403,7 +402,8 @@ def _before(net: Network, seen: Callable[[Array], Array]) -> Network:
     """The same network for other planes, of which `seen` makes its own."""
     apply = lambda weights, planes: net.apply(weights, seen(planes))
     train = lambda weights, planes, axis, counted=None: net.train(weights, seen(planes), axis, counted)
-    return dataclasses.replace(net, apply=jax.jit(apply), train=jax.jit(train, static_argnums=2))
+    heads = lambda weights, planes: net.heads(weights, seen(planes))
+    return Network(net.init, jax.jit(apply), jax.jit(train, static_argnums=2), jax.jit(heads))
 
 
 def _in_one_orientation(game: Game, net: Network) -> Network:
@@ -413,6 +413,10 @@ def _in_one_orientation(game: Game, net: Network) -> Network:
     policy.
     """
 
+    def back(heads: Heads, which: Array) -> Heads:
+        future = None if heads.future is None else map_back(game, heads.future, which)
+        return heads._replace(policy=map_back(game, heads.policy, which), future=future)
+
     def apply(weights, planes):
         seen, which = least_image(game, planes)
         logits, value = net.apply(weights, seen)
@@ -421,7 +425,10 @@ def _in_one_orientation(game: Game, net: Network) -> Network:
     def train(weights, planes, axis, counted=None):
         seen, which = least_image(game, planes)
         heads, weights = net.train(weights, seen, axis, counted)
-        future = None if heads.future is None else map_back(game, heads.future, which)
-        return heads._replace(policy=map_back(game, heads.policy, which), future=future), weights
+        return back(heads, which), weights
 
-    return dataclasses.replace(net, apply=jax.jit(apply), train=jax.jit(train, static_argnums=2))
+    def heads(weights, planes):
+        seen, which = least_image(game, planes)
+        return back(net.heads(weights, seen), which)
+
+    return Network(net.init, jax.jit(apply), jax.jit(train, static_argnums=2), jax.jit(heads))

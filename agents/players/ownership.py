@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from agents.config import Config
-from agents.network.network import make_heads
+from agents.network.network import make_network
 from envs.game import Array, Game
 
 BATCH = 32  # lines followed together
@@ -69,7 +69,7 @@ def make_owners(game: Game, config: Config) -> Owners | None:
 def make_expected(game: Game, config: Config) -> Callable[[Any, Any, Array], Array]:
     """(weights, state, actions int32[MOST_FOLLOWED]) -> float32[C] after the actions, -1 for none. Exact in a finished
     game."""
-    final_owners, heads = game.hints.owners, make_heads(game, config)
+    final_owners, heads = game.hints.owners, make_network(game, config).heads
     assert final_owners is not None and game.to_mover_frame is None
 
     def move(state: Any, action: Array) -> tuple[Any, None]:

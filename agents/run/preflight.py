@@ -57,6 +57,7 @@ def toy_config(config: Config) -> Config:
         temperature_plies=4,
         channels=min(config.channels, 32),
         blocks=min(config.blocks, 1),
+        attention_policy=False,  # the toy game has no cells that a move starts from
         replay_capacity=2048,
         replay_ratio=4.0,
         batch_size=TOY_BATCH,

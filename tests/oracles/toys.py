@@ -10,7 +10,7 @@ import numpy as np
 
 from agents.actions import random_action
 from agents.config import Config
-from agents.network.network import Network
+from agents.network.network import Heads, Network
 from agents.search.policies import make_search
 from envs.game import Array, Game
 
@@ -125,13 +125,19 @@ def three_values(table: np.ndarray) -> np.ndarray:
     return np.stack([best([last[2 * i], last[2 * i + 1]], 1) for i in range(2)])
 
 
+def network_of(apply) -> Network:
+    """A network without weights that answers with `apply`, (weights, planes) -> (logits, value)."""
+    heads = lambda weights, planes: Heads(*apply(weights, planes), None)
+    return Network(lambda key: {}, apply, lambda weights, planes: (heads(weights, planes), weights), heads)
+
+
 def blank_network(num_actions: int) -> Network:
     """Knows nothing: uniform policy, value 0. What search finds with it, it finds by the rules alone."""
 
     def apply(weights, planes):
         return jnp.zeros((len(planes), num_actions)), jnp.zeros(len(planes))
 
-    return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
+    return network_of(apply)
 
 
 def noisy_network(num_actions: int, seed: int = 0, players: int = 2, exact: bool = False) -> Network:
@@ -148,7 +154,7 @@ def noisy_network(num_actions: int, seed: int = 0, players: int = 2, exact: bool
         values = jnp.tanh(hidden[:, num_actions:])
         return 2 * hidden[:, :num_actions], values[:, 0] if players == 2 else values
 
-    return Network(lambda key: {}, apply, lambda weights, planes: ((*apply(weights, planes), None), weights))
+    return network_of(apply)
 
 
 def choose(game, net, config, states, explore=False, seed=0, **forced):

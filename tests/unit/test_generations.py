@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from toys import network_of
 
 import envs
 from agents.config import preset
-from agents.network.network import Heads, Network, make_network
+from agents.network.network import make_network
 from agents.runtime import mesh
 from agents.search.greedy import value_greedy
 from agents.training import value_regression
@@ -69,8 +70,7 @@ def test_results_are_discounted_towards_the_opening(random_games):
 
 def table_network(worth):
     """A network whose value is a function of the number of own and other stones."""
-    apply = lambda weights, planes: (jnp.zeros((len(planes), 9)), worth(planes.sum((1, 2))))
-    return Network(lambda key: {}, apply, lambda weights, planes: (Heads(*apply(weights, planes), None), {}))
+    return network_of(lambda weights, planes: (jnp.zeros((len(planes), 9)), worth(planes.sum((1, 2)))))
 
 
 def test_the_best_successor_is_the_worst_for_who_moves_there():
@@ -81,10 +81,8 @@ def test_the_best_successor_is_the_worst_for_who_moves_there():
     act = value_greedy(GAME, table_network(lambda stones: jnp.full(len(stones), -0.9)))
     assert int(act({}, jax.random.key(0), states)[0]) == 2
 
-    centre_or_not = Network(
-        lambda key: {},
-        lambda weights, planes: (jnp.zeros((len(planes), 9)), jnp.where(planes[:, 1, 1].sum(-1) > 0, -0.5, 0.5)),
-        lambda weights, planes: None,
+    centre_or_not = network_of(
+        lambda weights, planes: (jnp.zeros((len(planes), 9)), jnp.where(planes[:, 1, 1].sum(-1) > 0, -0.5, 0.5))
     )
     start = jax.tree.map(lambda x: x[None], GAME.init())
     assert int(value_greedy(GAME, centre_or_not)({}, jax.random.key(0), start)[0]) == 4

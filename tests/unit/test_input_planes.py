@@ -12,7 +12,7 @@ from random_network import random_weights
 import envs
 from agents import config as config_lib
 from agents.config import Config
-from agents.network.network import make_heads, make_network
+from agents.network.network import make_network
 from envs.game import Game
 
 CONFIG = Config(env="othello", channels=8, blocks=1, future_weight=1.0, input_planes=2)
@@ -32,9 +32,9 @@ def planes(game) -> jax.Array:
 @pytest.mark.parametrize("canonical", [False, True])
 def test_the_other_planes_do_not_matter(game, planes, canonical):
     config = dataclasses.replace(CONFIG, canonical=canonical)
-    net, heads = make_network(game, config), make_heads(game, config)
+    net = make_network(game, config)
     weights = jax.tree.map(lambda x: x + 0.1, net.init(jax.random.key(0)))  # no head starts at zero
-    asked = (net.apply, heads, lambda weights, planes: net.train(weights, planes, None)[0])
+    asked = (net.apply, net.heads, lambda weights, planes: net.train(weights, planes, None)[0])
     for ask in asked:
         answers = lambda x, ask=ask: jax.tree.leaves(ask(weights, x))
         whole, cut, other = answers(planes), answers(planes.at[..., 2:].set(0)), answers(planes.at[..., 1].set(0))

@@ -36,15 +36,17 @@ def test_turning_the_board_turns_the_answers(spec):
     net = make_network(game, Config(env=game.name, channels=8, blocks=1, future_weight=1.0, canonical=True))
     weights, planes = random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1), random_planes(game, 1)
     logits, value = net.apply(weights, planes)
-    heads, _ = net.train(weights, planes, None)
+    in_training = lambda planes: net.train(weights, planes, None)[0].future
+    in_play = lambda planes: net.heads(weights, planes).future
     assert np.ptp(logits) > 0.01
     for symmetry in game.symmetries:
         turned = jax.vmap(symmetry.planes)(planes)
         there, its = net.apply(weights, turned)
         np.testing.assert_allclose(there[:, symmetry.actions], logits, atol=1e-5)
         np.testing.assert_allclose(its, value, atol=1e-5)
-        seen, _ = net.train(weights, turned, None)
-        assert abs(seen.future[:, symmetry.actions] - heads.future).max() < 1e-5
+        np.testing.assert_allclose(net.heads(weights, turned).policy, there, atol=1e-5)
+        for future in (in_training, in_play):
+            np.testing.assert_allclose(future(turned)[:, symmetry.actions], future(planes), atol=1e-5)
 
 
 def test_in_its_own_orientation_the_network_is_as_it_was():

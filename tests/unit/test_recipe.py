@@ -10,7 +10,7 @@ import pytest
 import envs
 from agents.config import RECIPES, Config, preset, stage, stages
 from agents.network.network import make_network
-from agents.run import game_log, gating
+from agents.run import game_log, gating, preflight
 from agents.runtime import mesh
 from agents.search import selection
 from agents.search.tree import SearchResult
@@ -285,6 +285,16 @@ def test_recipes_are_those_of_the_articles():
     with pytest.raises(ValueError, match="unknown recipe 'best'; known: default, alphazero"):
         preset(GAME, "cpu", "best")
     assert all(preset(GAME, "cpu", name).recipe == name for name in RECIPES)
+
+
+@pytest.mark.parametrize("options", [{}, {"canonical": True}, {"network": "equivariant"}, {"network": "strips"}])
+def test_the_preflight_has_a_network_for_every_game(options):
+    """Whatever the options of a game demand of its board, the toy game need not have."""
+    games = [envs.make(name) for name in [*envs.list(), "chess:size=5", "docs/breakthrough.py"]]
+    configs = [dataclasses.replace(preset(game, "cpu", recipe), **options) for game in games for recipe in RECIPES]
+    configs += [dataclasses.replace(configs[0], attention_policy=True, slides=True, pooling=True)]
+    for toy in {preflight.toy_config(config) for config in configs}:
+        assert jax.eval_shape(make_network(envs.make(toy.env), toy).init, jax.random.key(0))
 
 
 def test_rows_of_evopawness_are_small():
