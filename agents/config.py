@@ -157,7 +157,7 @@ class SearchOptions(Options):
     """Evaluate every leaf as it is, through a random symmetry of the game (Silver et al. 2017), or averaged over all
     symmetries, at that many times the cost."""
     root_symmetry: Literal["none", "random", "average"] = "none"
-    """The same for the root. Play and evaluation always average there."""
+    """The same for the root. Play and evaluation average there, but for roots that were inner nodes of a kept tree."""
     fpu_reduction: Annotated[float, Range(least=0)] = 0.2
     """First-play urgency of PUCT: an action without a visit is worth this much less than its node, times the square
     root of the prior already visited (Wu 2019). With `rescale_values` it counts as the lowest instead."""

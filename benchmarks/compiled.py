@@ -177,9 +177,8 @@ def match_program(game: Game, config: Config, weights: Any, devices: Mesh) -> Sh
     player = Player("", make_act(game, config, config.num_simulations))
     lanes = jnp.zeros(MATCH_GAMES, jnp.int32)
     keys = lambda: jax.random.split(jax.random.key(0), devices.size)
-    games = lambda: Round(
-        jax.vmap(lambda _: game.init())(lanes), jnp.zeros((MATCH_GAMES, 2), jnp.uint32), lanes, keys()
-    )
+    no = jnp.zeros((MATCH_GAMES, 2), bool)
+    games = lambda: Round(jax.vmap(lambda _: game.init())(lanes), no.astype(jnp.uint32), lanes, no, keys())
     group, seat = divided(jax.eval_shape(lambda: (games(), lanes)), devices)
     weights, most = everywhere((weights, jax.ShapeDtypeStruct((), jnp.int32)), devices)
     return jax.jit(make_group(game, player, player, devices)), (weights, weights, group, seat, most)

@@ -139,13 +139,13 @@ def play_host_games(
                 lanes.remove(lane)
                 tell(int((~np.isnan(score)).sum()), lane)
             whole = int(np.isnan(score).any(0).argmax()) if np.isnan(score).any() else pairs
-            complete = Games(*(x[..., :whole] for x in (score, plies, code, opening)))
+            complete = Games(*(x[..., :whole] for x in (score, plies, match.codes(code, 0, a, b), opening)))
             if stop is not None and whole and stop(match.evidence(complete)):
                 return complete
     finally:
         for lane in lanes:
             lane.close()
-    return Games(score, plies, code, opening)
+    return Games(score, plies, match.codes(code, 0, a, b), opening)
 
 
 def open_lane(

@@ -66,16 +66,20 @@ class Matches:
     def __init__(self, path: Path):
         """Raises ValueError if the file exists and is something else."""
         self.path = path
-        self.known: dict[str, list[float]] = {}
+        self.known = self._read()
+
+    def _read(self) -> dict[str, list[float]]:
+        known = {}
         try:
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            lines = self.path.read_text(encoding="utf-8").splitlines() if self.path.exists() else []
             for line in lines:
                 record = json.loads(line)
                 if not all(type(score) in (int, float) and 0 <= score <= 1 for score in record["pairs"]):
                     raise ValueError("pairs: expected shares of a point")
-                self.known[_key(record["match"])] = [float(score) for score in record["pairs"]]
+                known[_key(record["match"])] = [float(score) for score in record["pairs"]]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"{path} is not a file of matches; move it away to play them anew") from error
+            raise ValueError(f"{self.path} is not a file of matches; move it away to play them anew") from error
+        return known
 
     def find(self, match: dict[str, Any]) -> np.ndarray | None:
         """The scores of this match, float[openings], if it was played."""
@@ -83,7 +87,8 @@ class Matches:
         return None if pairs is None else np.array(pairs)
 
     def add(self, match: dict[str, Any], pairs: np.ndarray) -> None:
-        self.known[_key(match)] = pairs.tolist()
+        # Another ladder of the run may have added matches since.
+        self.known |= self._read() | {_key(match): pairs.tolist()}
         lines = [json.dumps({"match": json.loads(key), "pairs": pairs}) for key, pairs in self.known.items()]
         saved.write(self.path, "".join(f"{line}\n" for line in lines))
 

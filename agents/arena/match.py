@@ -41,7 +41,7 @@ class Games(NamedTuple):
 
     score: np.ndarray  # float[n, openings] for player A: 1 won, 0.5 drawn, 0 lost
     plies: np.ndarray  # int[n, openings]
-    code: np.ndarray  # uint64[n, openings], tells games apart
+    code: np.ndarray  # uint64[n, openings], tells games apart, see `codes`
     opening: np.ndarray  # uint64[openings], tells openings apart
 
 
@@ -85,6 +85,7 @@ class Round(NamedTuple):
     states: Any  # [B, ...]
     code: Array  # uint32[B, 2], of the moves
     plies: Array  # int32[B]
+    illegal: Array  # bool[B, 2], whether A or B chose an illegal move
     key: Array  # key[devices]
 
 
@@ -96,9 +97,12 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
     the lanes alternate in step. Returns the group, whether each game is over, bool[B], and A's rewards float32[B].
     """
 
+    def legal(state, action):
+        return (game.mask(state) & (jnp.arange(game.num_actions) == action)).any()
+
     def play(weights_a, weights_b, group, seat, most):
         def ply(carry):
-            states, code, plies, key = carry[0]
+            states, code, plies, illegal, key = carry[0]
             key, key_a, key_b = jax.random.split(key[0], 3)
             going = ~jax.vmap(game.over)(states)
             of_a = jax.vmap(game.player)(states) == seat
@@ -109,7 +113,9 @@ def make_group(game: Game, a: Player, b: Player, devices: Mesh):
             )
             action = jnp.where(of_a, move_a, move_b)
             code = jnp.where(going[:, None], extend(code, action), code)
-            group = Round(jax.vmap(game.step)(states, action), code, plies + going, key[None])
+            wrong = going & ~jax.vmap(legal)(states, action)
+            illegal |= wrong[:, None] & jnp.stack([of_a, ~of_a], axis=-1)
+            group = Round(jax.vmap(game.step)(states, action), code, plies + going, illegal, key[None])
             return group, carry[1] + 1
 
         unfinished = lambda carry: (~jax.vmap(game.over)(carry[0].states)).any() & (carry[1] < most)
@@ -164,6 +170,9 @@ def play_games(
 
     With `stop` the games are played in batches, and `stop(evidence so far)` may end the match after each batch. The
     match also ends when a batch brings no new games.
+
+    Raises:
+        ValueError: a number of games that cannot be played, or a player who chooses an illegal move.
     """
     check_match(game, games, opening_plies)
     most = games // game.num_players
@@ -202,22 +211,37 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
             for turn in range(n):
                 group_key = jax.random.fold_in(key, n * batch + turn)
                 keys = jax.vmap(jax.random.fold_in, (None, 0))(group_key, jnp.arange(devices.size))
-                group = Round(opening.states, opening.code, plies, keys)
+                group = Round(opening.states, opening.code, plies, np.zeros((pairs, 2), bool), keys)
                 group, seat = jax.device_put((group, (mover + turn) % n), divided)
                 further = lambda group, most, seat=seat: play(*weights, group, seat, most)
                 group, rewards = to_the_end(further, group, hear)
+                for player, wrong in zip((a, b), np.asarray(group.illegal).any(0), strict=True):
+                    if wrong:
+                        raise ValueError(f"player '{player.name}': expected legal moves, got an illegal one")
                 earlier.append(points(rewards))
                 # The same moves with exchanged seats are a different game.
                 done.append((earlier[-1], np.asarray(group.plies), wide(group.code) ^ np.uint64(turn)))
-            score, length, code = (np.stack(x) for x in zip(*done, strict=True))
-            yield Games(score, length, code, wide(opening.code))
+            score, length, moves = (np.stack(x) for x in zip(*done, strict=True))
+            yield Games(score, length, codes(moves, batch, a, b), wide(opening.code))
 
     return match
 
 
+def codes(moves: np.ndarray, batch: int, a: Named, b: Named) -> np.ndarray:
+    """`Games.code` of a batch of games with these hashes of their moves, uint64[n, openings].
+
+    Between deterministic players games with the same moves are one game. If chance decides a player's moves, they are
+    as many, and each opening of a batch gets a number of its own: without the repeated ones the likeliest games would
+    count too little.
+    """
+    if not any(isinstance(player, Player) and player.by_chance for player in (a, b)):
+        return moves
+    numbers = np.arange(moves.shape[1], dtype=np.uint64) + np.uint64(batch * moves.shape[1])
+    return np.broadcast_to(numbers, moves.shape)
+
+
 def once(played: Games) -> Games:
-    """The match without repeated games: openings whose games equal, move by move, those of an earlier opening.
-    Between deterministic players a repeated opening adds no evidence."""
+    """The match without repeated games: openings whose games have the codes of those of an earlier opening."""
     first = np.sort(np.unique(played.code, axis=1, return_index=True)[1])
     return Games(*(x[..., first] for x in played))
 
@@ -300,7 +324,7 @@ def play_match(
         fair: leave out openings that are decided already.
 
     Raises:
-        ValueError: a number of games or plies that cannot be played.
+        ValueError: a number of games or plies that cannot be played, or a player who chooses an illegal move.
     """
     plies = opening_plies_of(game, games, opening_plies)
     return result(a, b, play_games(game, a, b, games=games, opening_plies=plies, seed=seed, fair=fair))

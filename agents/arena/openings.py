@@ -74,8 +74,8 @@ def wide(code: Any) -> np.ndarray:
 
 
 def unfairness(edges: Edges, players: int) -> Array:
-    """How one-sided each position is, float32[M]: 0 if the mover expects an even share of the points, 1 if the mover
-    expects all or none. Among n players a win is 1 and a loss -1 / (n - 1).
+    """How nearly each position is decided, float32[M]: 0 if the mover expects half of the points, 1 for all or none of
+    them. Among n players a win is 1 and a loss -1 / (n - 1).
 
     The expectation is the value of the best move. Each move's mean is shrunk toward the root's mean, which counts for
     `PRIOR_VISITS` visits. Otherwise, with as many moves as playouts, some move of any position has won its only one.

@@ -127,7 +127,8 @@ def choose_game(env: str | None, *players: str | PlayerSpec) -> Game:
 
 
 def random_player(game: Game) -> Player:
-    return Player("random", lambda weights, key, states, plies: random_action(key, jax.vmap(game.mask)(states)))
+    act = lambda weights, key, states, plies: random_action(key, jax.vmap(game.mask)(states))
+    return Player("random", act, by_chance=True)
 
 
 def exact_player(game: Game) -> Player:
@@ -142,7 +143,7 @@ def exact_player(game: Game) -> Player:
         place = retrograde.index_in_table(table, states)
         return random_action(key, jnp.where(place[:, None] < 0, jax.vmap(game.mask)(states), table.best[place]))
 
-    return Player("exact", act, retrograde.solve(game))
+    return Player("exact", act, retrograde.solve(game), by_chance=True)
 
 
 def proving_player(player: Player, game: Game, max_positions: int) -> Player:
@@ -158,7 +159,7 @@ def proving_player(player: Player, game: Game, max_positions: int) -> Player:
         kept = jax.lax.map(keep, states)
         return jnp.where(kept < 0, player.act(weights, key, states, plies), kept)
 
-    return Player(f"prove:{max_positions},{player.name}", act, player.weights)
+    return dataclasses.replace(player, name=f"prove:{max_positions},{player.name}", act=act)
 
 
 def network_player(spec: PlayerSpec, game: Game, num_simulations: int, proofs: bool = True) -> Player:
@@ -193,7 +194,7 @@ def uct_player(game: Game, num_simulations: int) -> Player:
         codes = jnp.broadcast_to(tree_policy.codes(tree)[:, ROOT], tree.logits[:, ROOT].shape)
         return jnp.take_along_axis(codes, edge[:, None], axis=-1)[:, 0]
 
-    return Player(f"uct:{num_simulations}", act)
+    return Player(f"uct:{num_simulations}", act, by_chance=True)
 
 
 def minimax_player(game: Game, depth: int) -> Player:
@@ -255,7 +256,7 @@ def minimax_player(game: Game, depth: int) -> Player:
         chosen = (values + LOT * jax.random.uniform(key, values.shape)).argmax(-1)
         return jnp.maximum(jnp.take_along_axis(slots, chosen[:, None], axis=-1)[:, 0], 0)
 
-    return Player(f"minimax:{depth}", act)
+    return Player(f"minimax:{depth}", act, by_chance=True)
 
 
 def _greedy(game: Game, _: int | None) -> Player:

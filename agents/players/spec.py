@@ -39,6 +39,7 @@ class Player:
     name: str
     act: Act
     weights: Any = None
+    by_chance: bool = False  # plays differently in the same position, so that games that happen to be equal count
 
 
 class PlayerKind(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from in_javascript import GAMES, compare, leaves, needs_node, positions, rules, run
+from in_javascript import GAMES, compare, leaves, needs_node, node, positions, rules, run
 from random_network import random_weights
 from tiers import with_nightly
 
@@ -62,6 +63,31 @@ def test_networks_that_use_the_symmetries_are_close(options):
     game = envs.make("foq:rows=4,cols=5")
     net = make_network(game, Config(env=game.name, channels=8, blocks=1, **options))
     check_network(game, net, random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1))
+
+
+FIRST_MOVES = """
+function answers(asked) {
+  return JSON.stringify(asked.map(([player, simulations]) => {
+    const {id} = server.reply("POST", "sessions", {players: [player, player], simulations, seconds: 60}).said;
+    const session = server.sessions.get(id);
+    while (!session.actions.length) session.advance();
+    return session.reports.get(0).simulations;
+  }));
+}
+"""
+
+
+@needs_node
+def test_a_search_makes_as_many_simulations_as_asked(tmp_path):
+    asked = {"uct:50": 4096, "uct:33": 4096, "uct:5": 4096, "models/tictactoe": 40}
+    made = []
+    for player, simulations in asked.items():
+        options = PlayOptions(env="tictactoe", opponent=player, export=str(tmp_path / "game.html"))
+        html = export(options)[0].read_text(encoding="utf-8")
+        (worker,) = re.findall(r'<script type="text/plain" id="worker">\n(.*?)</script>', html, re.DOTALL)
+        script = worker.replace("<\\/script", "</script").partition("const turn = new MessageChannel")[0]
+        made += json.loads(node(script + FIRST_MOVES, json.dumps([[player, simulations]])))
+    assert made == [50, 33, 5, 40]
 
 
 @needs_node

@@ -66,7 +66,7 @@ def test_who_proves_first_wins_what_is_won(thinker, otherwise):
             rng, session = random.Random(seed), begin(client)
             assert session["players"] == ["person", options.opponent]
             analysed = rested(client, ask(client, session, "analyse", simulations=16, seconds=5))
-            assert analysed["report"]["simulations"] == 10  # one step, two are too many
+            assert analysed["report"]["simulations"] == 15  # three steps, four are too many
             session |= analysed
             while not session["over"]:
                 session = ask(client, session, "move", action=rng.choice(session["legal"])["action"])

@@ -67,6 +67,14 @@ def test_a_match_of_three():
         match.play_games(game, same, same, games=100, opening_plies=0, seed=0)
 
 
+def test_an_illegal_move_is_an_error_and_no_loss():
+    game = envs.make("foq_multi:rows=4,cols=4")
+    wrong = Player("wrong", lambda weights, key, states, plies: jnp.full(len(plies), game.num_actions - 1, jnp.int32))
+    for pair in ((wrong, make_player("random", game)), (make_player("random", game), wrong)):
+        with pytest.raises(ValueError, match="player 'wrong': expected legal moves, got an illegal one"):
+            match.play_games(game, *pair, games=30, opening_plies=2, seed=0)
+
+
 def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     game = envs.make("tictactoe")
     a = make_player("random", game, 1)
@@ -74,7 +82,20 @@ def test_both_seats_of_every_opening_and_a_mirror_match_is_even():
     assert result.wins + result.draws + result.losses == 400
     low, high = result.score_interval
     assert low < 0.5 < high
-    assert result.repeated < 100
+
+
+def test_games_that_chance_repeats_all_count():
+    """Steps of 1 or 2 lead to the sum 2, and who makes it wins. After a first step of 1 the next step wins, and `one`
+    always begins so; `random` begins so in half of its games."""
+    game = envs.make("sum_to_100:target=2,largest=2")
+    random, one = make_player("random", game), first_or_last(True, game)
+    result = match.result(random, one, match.play_games(game, random, one, games=2000, opening_plies=0, seed=0))
+    assert (result.games, result.repeated, result.openings) == (2000, 0, 1)
+    # It wins all 1000 games in which it moves second, and half of the others: 75%, give or take 1% (a standard error).
+    assert result.score == pytest.approx(0.75, abs=0.04)
+    assert result.score_interval[1] - result.score_interval[0] < 0.05
+    same = match.result(one, one, match.play_games(game, one, one, games=2000, opening_plies=0, seed=0))
+    assert (same.games, same.repeated) == (2, 1998)
 
 
 def test_a_match_goes_on_with_other_openings_and_ends_when_there_are_none():

@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 
+import numpy as np
 import pytest
 from in_process import in_process
 
@@ -58,6 +59,13 @@ def test_matches(tmp_path, pairs):
     path.write_text(json.dumps({"match": {}, "pairs": pairs}) + "\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"matches\.jsonl is not a file of matches"):
         Matches(path)
+
+
+def test_two_ladders_of_a_run_keep_the_matches_of_both(tmp_path):
+    one, other = (Matches(tmp_path / "matches.jsonl") for _ in range(2))
+    for matches, name in ((one, "a"), (other, "b"), (one, "c")):
+        matches.add({"a": name}, np.array([0.5]))
+    assert other.find({"a": "a"}) == one.find({"a": "b"}) == Matches(one.path).find({"a": "c"}) == [0.5]
 
 
 SOLVED = {"board": [0] * 9, "to_move": 1, "optimal": [4]}

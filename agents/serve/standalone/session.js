@@ -327,7 +327,8 @@ class Session {
     const used = job.tree.simulations - job.before, late = performance.now() - job.begun > 1000 * job.seconds;
     if (!job.steps) {
       if (job.moved && (job.stopped || late || used >= job.simulations)) return this.finish(job);
-      job.steps = job.tree.step(Math.min(STEP, job.simulations));
+      const left = Math.max(1, job.simulations - used);
+      job.steps = job.tree.step(Math.ceil(left / Math.ceil(left / STEP)));
     }
     if (job.steps.next().done) Object.assign(job, {steps: null, moved: true});
   }

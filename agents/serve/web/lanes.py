@@ -22,9 +22,19 @@ from agents.search.tree import Tree
 from agents.serve.web.engines import WIDTHS, SearchEngine
 from envs.game import Array, Game
 
-STEP = 32  # simulations between clock checks, or the whole budget if smaller, see `Job.step`
+STEP = 32  # most simulations between clock checks, see `step_of`
 UCT_STEP = 10  # fewer, since playouts of long games take long
+LEFT_OUT = 1 / 8  # most of the simulations that whole steps may leave out
 REPORT_EVERY = 0.25  # seconds between two reports of a running job
+
+
+def step_of(simulations: int, most: int = STEP) -> int:
+    """Simulations of a step: `most`, or halved until whole steps nearly make up `simulations`. Few sizes, since each
+    has to be compiled."""
+    step = min(simulations, most)
+    while simulations % step > LEFT_OUT * simulations:
+        step //= 2
+    return step
 
 
 @dataclasses.dataclass(eq=False)
@@ -52,8 +62,8 @@ class Job:
 
     @property
     def step(self) -> int:
-        """Simulations between clock checks, at most the whole budget."""
-        return min(self.simulations, UCT_STEP if self.player.kind == UCT else STEP)
+        """Simulations between clock checks."""
+        return step_of(self.simulations, UCT_STEP if self.player.kind == UCT else STEP)
 
     @property
     def worker(self) -> tuple[str, PlayerSpec, int]:

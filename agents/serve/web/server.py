@@ -51,7 +51,7 @@ from agents.serve.levels import dialog_entry
 from agents.serve.options import PlayOptions, loopback, opponent
 from agents.serve.views import lesson, look_at
 from agents.serve.web.context import ServerContext, budgeted
-from agents.serve.web.lanes import STEP, Job
+from agents.serve.web.lanes import Job, step_of
 from agents.serve.web.requests import Refused, finite
 from agents.serve.web.session import Session
 from agents.serve.web.sessions import COMMANDS, Sessions
@@ -267,7 +267,7 @@ def warm(context: ServerContext) -> None:
     """Compiles for the first moves while people look at the board: the search and the rules at the same time, then the
     analysis. Lesson and list of games are prepared last, since they would slow down the others."""
     game, ready = context.own, threading.Event()
-    step = min(context.options.num_simulations, STEP)
+    step = step_of(context.options.num_simulations)
     job = Job(game, context.analyst(game), game.init(), 0, step, 1.0, done=lambda _: ready.set())
     player = budgeted(context.opponents(game)[0], step)[0]
     if player not in (PlayerSpec(PERSON), job.player):  # the analysis waits until the opponent has its programs
