@@ -211,12 +211,12 @@ def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int,
             for turn in range(n):
                 group_key = jax.random.fold_in(key, n * batch + turn)
                 keys = jax.vmap(jax.random.fold_in, (None, 0))(group_key, jnp.arange(devices.size))
-                group = Round(opening.states, opening.code, plies, np.zeros((pairs, 2), bool), keys)
+                group = Round(opening.states, opening.code, plies, jnp.zeros((pairs, 2), bool), keys)
                 group, seat = jax.device_put((group, (mover + turn) % n), divided)
                 further = lambda group, most, seat=seat: play(*weights, group, seat, most)
                 group, rewards = to_the_end(further, group, hear)
-                for player, wrong in zip((a, b), np.asarray(group.illegal).any(0), strict=True):
-                    if wrong:
+                for player, illegal in zip((a, b), np.asarray(group.illegal).T, strict=True):
+                    if illegal.any():
                         raise ValueError(f"player '{player.name}': expected legal moves, got an illegal one")
                 earlier.append(points(rewards))
                 # The same moves with exchanged seats are a different game.

@@ -26,7 +26,7 @@ from agents.run.game_log import GameLog
 from agents.run.gating import Rating, RatingMatch, due, make_rating
 from agents.run.metrics import Report, Silence
 from agents.run.resume import load_run, snapshot
-from agents.runtime import advice, mesh, processes
+from agents.runtime import advice, cli, mesh, processes
 from agents.storage import checkpoint, weights
 from agents.training import learner, replay
 from agents.training.algorithms import algorithm_of
@@ -144,9 +144,6 @@ class RunServices:
     stop: Stop
 
 
-HEARTBEAT = 60.0  # seconds between two lines of a log while programs are compiled
-
-
 def build(
     game: envs.Game, net: Network, config: Config, devices: Mesh, report: Report, asked: Callable[[], bool]
 ) -> RunPrograms:
@@ -163,7 +160,7 @@ def build(
     with ThreadPoolExecutor() as together:  # compiling one program leaves other cores idle
         plays = {now: together.submit(compiled, parts.make_play(game, net, now, devices)) for now in stages(config)}
         learning = together.submit(compiled, parts.make_learn(game, net, config, devices), 0.0)
-        while wait([*plays.values(), learning], HEARTBEAT).not_done:
+        while wait([*plays.values(), learning], cli.HEARTBEAT).not_done:
             report.log(f"still compiling after {time.monotonic() - began:.0f} s")
     play, learn = {now: future.result() for now, future in plays.items()}, learning.result()
     row = replay.row_bytes(shapes.replay.rows)

@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import time
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -20,12 +21,21 @@ import docstring_parser
 import jax
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TaskProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 T = TypeVar("T")
 
 FULL_HELP = "--help-all"
 HELP = {"-h", "--help", FULL_HELP}
+HEARTBEAT = 60.0  # seconds between two lines of progress where there is no terminal
 SENTENCE_END = re.compile(r"(?<=[.)])(?<!al\.)\s+(?=[A-Z0-9`])")
 
 
@@ -99,11 +109,30 @@ def console(stderr: bool = False, **options: Any) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
 
 
-def progress(shown_on: Console, *more: ProgressColumn) -> Progress:
-    """A progress bar that disappears at its end; its descriptions are printed as they are."""
+class Bar(Progress):
+    """A progress bar that disappears at its end. Without a terminal it is a line each minute."""
+
+    said = 0.0  # reading of the clock at the last line
+
+    def update(self, task_id: TaskID, **fields: Any) -> None:
+        super().update(task_id, **fields)
+        (task,) = (task for task in self.tasks if task.id == task_id)
+        now = time.monotonic()
+        self.said = self.said or now
+        if self.console.is_terminal or now - self.said < HEARTBEAT or task.total is None:
+            return
+        self.said, minutes = now, (task.elapsed or 0.0) / 60
+        left = minutes * (task.total / task.completed - 1) if task.completed else None
+        ends = "" if left is None else f", about {left:.0f} min left"
+        words = f"{task.description}: {task.completed:g} of {task.total:g} after {minutes:.0f} min{ends}"
+        self.console.print(words, soft_wrap=True)
+
+
+def progress(shown_on: Console, *more: ProgressColumn) -> Bar:
+    """A progress bar whose descriptions are printed as they are."""
     words = TextColumn("{task.description}", markup=False)
     columns = (words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), *more)
-    return Progress(*columns, console=shown_on, transient=True, disable=not shown_on.is_terminal)
+    return Bar(*columns, console=shown_on, transient=True, disable=not shown_on.is_terminal)
 
 
 def demand_values(arguments: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -125,9 +126,13 @@ def three_values(table: np.ndarray) -> np.ndarray:
     return np.stack([best([last[2 * i], last[2 * i + 1]], 1) for i in range(2)])
 
 
-def network_of(apply) -> Network:
+def network_of(apply: Callable[[Any, Array], Any]) -> Network:
     """A network without weights that answers with `apply`, (weights, planes) -> (logits, value)."""
-    heads = lambda weights, planes: Heads(*apply(weights, planes), None)
+
+    def heads(weights, planes):
+        logits, value = apply(weights, planes)
+        return Heads(logits, value, None)
+
     return Network(lambda key: {}, apply, lambda weights, planes: (heads(weights, planes), weights), heads)
 
 

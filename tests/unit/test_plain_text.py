@@ -57,6 +57,20 @@ def test_a_console_prints_text_as_it_is(words):
         bar.add_task(words)
 
 
+def test_without_a_terminal_progress_is_a_line_each_minute(monkeypatch):
+    """At 0, 70, 100 and 180 s, with 0, 5, 6 and 30 of 40 done: lines at the second and the last."""
+    out, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(cli.time, "monotonic", lambda: 1000 + now[0])
+    with cli.progress(cli.console(file=out)) as bar:
+        bar.get_time = lambda: now[0]
+        task = bar.add_task("games [/b]", total=40)
+        for now[0], done in ((0, 0), (70, 5), (100, 6), (180, 30)):
+            bar.update(task, completed=done)
+    first, second = out.getvalue().splitlines()
+    assert first == "games [/b]: 5 of 40 after 1 min, about 8 min left"  # 35 more at 14 s
+    assert second == "games [/b]: 30 of 40 after 3 min, about 1 min left"
+
+
 @budget(40)
 @hypothesis.given(MARKUP)
 def test_tables_show_names_as_they_are(words):
