@@ -118,6 +118,9 @@ def _module(name: str) -> Any:
         raise ValueError(f"own game '{name}' cannot be loaded: {type(error).__name__}: {error}") from error
     if not callable(getattr(module, "make", None)):
         raise ValueError(f"own game '{name}' has no function `make` that gives a Game")
+    for option, default in _options(module).items():
+        if default is inspect.Parameter.empty:
+            raise ValueError(f"own game '{name}': expected a default for the option {option} of make, got none")
     _own[name] = module
     return module
 

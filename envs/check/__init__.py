@@ -38,11 +38,12 @@ def _place(game: Game, frames: traceback.StackSummary) -> str:
 
 
 def demand_form(game: Game) -> None:
-    """Raises a ValueError that names the first rule of `FORM` that the game breaks. A game from a file must also end,
-    which random games show: otherwise a run would never learn."""
+    """Raises a ValueError that names the first rule of `FORM` that the game breaks. A game from a file must also end
+    with rewards that make sense, which random games show: otherwise a run would learn nothing."""
     bench = Bench(game)
-    endless = {"every game ends within the longest": play.every_game_ends_within_the_longest}
-    for name, holds in (FORM | (endless if ".py" in game.name else {})).items():
+    played = (play.every_game_ends_within_the_longest, play.rewards_are_zero_until_the_end_and_sum_to_zero)
+    more = {name: holds for name, holds in RULES.items() if holds in played and ".py" in game.name}
+    for name, holds in (FORM | more).items():
         wrong = broken(name, holds, bench)
         if wrong:
             raise ValueError(f"{game.name} breaks the rule {wrong}")
@@ -60,5 +61,7 @@ def report(game: Game) -> bool:
         if number == len(FORM) and wrongs:
             print(f"{game.name}: {len(RULES) - number} more rules are checked once these hold")
             return False
+    if not wrongs:
+        print(play.a_random_game(bench))
     print(f"{game.name}: {len(RULES) - wrongs} of {len(RULES)} rules hold")
     return not wrongs

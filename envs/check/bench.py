@@ -15,6 +15,7 @@ LANES = 64  # random games
 SAMPLE = 48  # positions to examine closely
 BYTES = 2**30  # for the positions after every action; a game that needs more memory gets a smaller sample
 STEPS = 50_000  # about as many positions after every action; a game with more actions gets a smaller sample
+MOST_OBSERVED = 1000  # positions of `Bench.unfinished`
 AFTER = 3  # plies after the longest possible game
 
 
@@ -103,6 +104,14 @@ class Bench:
         ply = np.linspace(0, min(last + 1, plies - 1), self.looked_at).astype(int)
         lane = np.arange(self.looked_at) % lanes
         return jax.tree.map(lambda x: x[ply, lane], (self.plies.state, self.plies.action))
+
+    @functools.cached_property
+    def unfinished(self) -> Ply:
+        """Positions in which a game goes on, evenly over all plies: arrays [M, ...]. `rewards` are those at the end."""
+        going = np.argwhere(~self.plies.over)
+        ply, lane = going[np.linspace(0, len(going) - 1, MOST_OBSERVED).astype(int)].T
+        played: Ply = jax.tree.map(lambda x: x[ply, lane], self.plies)
+        return played._replace(rewards=self.plies.rewards[-1, lane])
 
     @property
     def sample(self):

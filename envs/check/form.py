@@ -50,9 +50,11 @@ def name_gives_the_game_back(bench: Bench) -> None:
 @form
 def sizes_are_plain_positive_numbers(bench: Bench) -> None:
     game = bench.game
-    for size in (game.num_players, game.num_actions, game.max_plies, game.max_legal):
-        assert type(size) is int and size >= 1
-    assert game.max_legal <= game.num_actions
+    for name in ("num_players", "num_actions", "max_plies", "max_legal"):
+        size = getattr(game, name)
+        assert type(size) is int and size >= 1, f"{name}: expected a positive int, got {size!r}"
+    most = f"at most num_actions = {game.num_actions}"
+    assert game.max_legal <= game.num_actions, f"max_legal: expected {most}, got {game.max_legal}"
     assert max(game.num_actions, game.max_plies) < 2**15, "codes and plies are kept in 16 bits"
 
 
@@ -61,7 +63,9 @@ def actions_of_cells_fill_the_board(bench: Bench) -> None:
     game = bench.game
     if game.actions_per_cell != 1:
         rows, cols, _ = jax.eval_shape(game.observe, jax.eval_shape(game.init)).shape
-        assert 0 <= game.num_actions - rows * cols * game.actions_per_cell <= 2
+        least = rows * cols * game.actions_per_cell
+        wanted = f"{rows} * {cols} cells * actions_per_cell = {least}, or one or two more"
+        assert 0 <= game.num_actions - least <= 2, f"num_actions: expected {wanted}, got {game.num_actions}"
 
 
 @form
@@ -76,9 +80,11 @@ def offsets_say_where_each_kind_leads(bench: Bench) -> None:
 def to_mover_frame_is_a_permutation_for_each_player(bench: Bench) -> None:
     game = bench.game
     if game.to_mover_frame is not None:
-        assert game.to_mover_frame.shape == (game.num_players, game.num_actions)
-        for codes in game.to_mover_frame:
-            assert sorted(codes.tolist()) == list(range(game.num_actions))
+        wanted, got = [game.num_players, game.num_actions], list(game.to_mover_frame.shape)
+        assert got == wanted, f"to_mover_frame: expected the shape {wanted}, got {got}"
+        for player, codes in enumerate(game.to_mover_frame):
+            every = sorted(codes.tolist()) == list(range(game.num_actions))
+            assert every, f"to_mover_frame[{player}]: expected every code once"
 
 
 @form

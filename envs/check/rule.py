@@ -44,21 +44,24 @@ def refused(function: Callable[[Any], Any], argument: Any) -> None:
         raise AssertionError(f"{name}({argument!r}): expected ValueError, got {got!r}")
 
 
-def same(got, want, message=""):
-    """Requires equal structure, dtype, shape and entries."""
-    assert jax.tree.structure(got) == jax.tree.structure(want), message
-    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
+def same(got: Any, want: Any, what: str = "", tolerance: float = 0.0) -> None:
+    """Requires equal structure, dtype, shape and entries, floats up to a relative and absolute `tolerance`. `what`
+    names the values in the message."""
+    assert jax.tree.structure(got) == jax.tree.structure(want), f"{what or 'state'}: expected the same fields"
+    for (path, w), g in zip(jax.tree.leaves_with_path(want), jax.tree.leaves(got), strict=True):
+        name = ", ".join(part for part in (what, jax.tree_util.keystr(path).strip(".")) if part) or "value"
         g, w = np.asarray(g), np.asarray(w)
-        assert (g.dtype, g.shape) == (w.dtype, w.shape), message
-        np.testing.assert_array_equal(g, w, message)
+        shapes = f"{w.dtype}{list(w.shape)}", f"{g.dtype}{list(g.shape)}"
+        assert shapes[0] == shapes[1], f"{name}: expected {shapes[0]}, got {shapes[1]}"
+        unlike = np.argwhere(~np.isclose(g, w, tolerance, tolerance, equal_nan=True))
+        if len(unlike):
+            at = tuple(unlike[0].tolist())
+            raise AssertionError(f"{name}{f' at {list(at)}' if at else ''}: expected {w[at]}, got {g[at]}")
 
 
-def close(got, want):
+def close(got: Any, want: Any, what: str = "") -> None:
     """Like `same`, but floats may differ in the last digits."""
-    assert jax.tree.structure(got) == jax.tree.structure(want)
-    for g, w in zip(jax.tree.leaves(got), jax.tree.leaves(want), strict=True):
-        assert (g.dtype, g.shape) == (w.dtype, w.shape)
-        np.testing.assert_allclose(np.asarray(g), np.asarray(w), rtol=1e-6, atol=1e-6)
+    same(got, want, what, 1e-6)
 
 
 def at(tree, index):

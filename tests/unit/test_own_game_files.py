@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 import shutil
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,6 +16,7 @@ from agents.players.players import choose_game
 from agents.storage import weights
 from agents.storage.checkpoint import CheckpointError
 from envs import check
+from envs.check import play
 
 DOMINEERING = pathlib.Path(__file__).parents[2] / "docs" / "domineering.py"
 
@@ -54,6 +56,53 @@ def test_a_broken_rule_is_explained(old, new, words, tmp_path, monkeypatch, caps
     said = capsys.readouterr().out
     assert [line for line in said.splitlines() if line.startswith("BROKEN") and words in line], said
     assert ("more rules are checked once these hold" in said) == (words != BROKEN["sum"][2])
+
+
+def said_of(game: envs.Game, rule: str) -> str:
+    return check.broken(rule, check.RULES[rule], check.Bench(game)) or ""
+
+
+def test_a_board_turned_without_its_actions_is_found():
+    """Breakthrough reverses the rows of the board for Black. No frame, and one upside down, do not fit."""
+    game, rule = envs.make("docs/breakthrough.py"), "frames turn actions as planes turn the board"
+    assert said_of(game, rule) == ""
+    assert "with its rows reversed" in said_of(dataclasses.replace(game, to_mover_frame=None), rule)
+    codes = np.arange(game.num_actions).reshape(5, 5, 6)
+    turned = np.stack([codes.ravel(), codes[::-1, ::-1].ravel()])
+    assert "with its columns reversed" in said_of(dataclasses.replace(game, to_mover_frame=turned), rule)
+
+
+@pytest.mark.parametrize(
+    ("hint", "rule", "words"),
+    [
+        ("evaluate", "heuristic value is the movers", "is it the mover's?"),
+        ("owners", "cells belong to players or nobody and turn with the board", "got fewer"),
+    ],
+)
+def test_hints_from_the_wrong_side_are_found(hint, rule, words):
+    """Black's discs less White's, whoever is to move, and cells of Black taken for White's."""
+    game = envs.make("othello")
+    assert said_of(game, rule) == ""
+    right = game.hints
+    wrong = {
+        "evaluate": lambda s: jnp.where(game.player(s) == 0, 1, -1) * right.evaluate(s),
+        "owners": lambda s: jnp.where(right.owners(s) < 2, 1 - right.owners(s), 2).astype(jnp.int8),
+    }
+    hints = dataclasses.replace(right, **{hint: wrong[hint]})
+    assert words in said_of(dataclasses.replace(game, hints=hints), rule)
+
+
+def test_how_a_random_game_ended_is_shown():
+    """A game of Domineering on 2 x 2 lasts one move: the first domino, upright, leaves no room for a flat one."""
+    shown = play.a_random_game(check.Bench(envs.make(f"{DOMINEERING}:rows=2,cols=2"))).splitlines()
+    assert shown[0] == "A random game after 1 plies. Upright wins: Flat cannot move. Is that right? No rule can know."
+    assert shown[1:] in (["# .", "# ."], [". #", ". #"])
+
+
+def test_options_of_make_need_defaults(tmp_path):
+    path = changed(tmp_path / "mine.py", "def make(rows: int = 4, cols", "def make(rows, cols")
+    with pytest.raises(ValueError, match="expected a default for the option rows of make, got none"):
+        envs.make(str(path))
 
 
 @pytest.mark.parametrize("name", ["hex:size=5,swap=false", "chess:size=5", "evopawness:history=1"])
