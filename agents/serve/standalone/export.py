@@ -145,6 +145,9 @@ def _picture_in_play(game: Game) -> str:
     return game.svg(states[-1])
 
 
+COMPILED = "The rules are being compiled, once. This takes seconds, for large games minutes."  # by a server
+
+
 def game_page(offer: Offer) -> str:
     """The HTML of a game."""
     bytes_ = base64.b64encode(kernel.module()).decode()
@@ -164,6 +167,7 @@ def game_page(offer: Offer) -> str:
     charset, policy = '<meta charset="utf-8">', f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
     parts = {
         charset: f"{charset}\n{policy}",
+        COMPILED: "The page is being loaded.",
         '<link rel="stylesheet" href="style.css">': f"<style>\n{style}\n{HIDDEN}\n</style>",
         **{f'<script src="{name}" defer></script>': "" for name in links},
         "</body>": f'<script type="text/plain" id="worker">\n{_inside(worker)}</script>\n'
