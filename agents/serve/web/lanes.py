@@ -32,7 +32,7 @@ def step_of(simulations: int, most: int = STEP) -> int:
     """Simulations of a step: `most`, or halved until whole steps nearly make up `simulations`. Few sizes, since each
     has to be compiled."""
     step = min(simulations, most)
-    while simulations % step > LEFT_OUT * simulations:
+    while step > 1 and simulations % step > LEFT_OUT * simulations:
         step //= 2
     return step
 
