@@ -27,15 +27,16 @@ def make_leaf(game: Game, states: Any, logits: Array, values: Array) -> Leaf:
     return Leaf(logits, jnp.where(over[:, None], results, values), mover, over)
 
 
+def wins(game: Game, s: Any, action: Array) -> Array:
+    """Whether a legal move ends the game with a win for the mover, bool[]."""
+    after = game.move(s, action)
+    return game.over(after) & (game.rewards(after)[game.player(s)] == 1)
+
+
 def immediate_wins(game: Game, states: Any) -> Array:
     """Moves that end the game with a win for the mover, bool[B, A], found by trying all legal moves."""
     legal = jax.vmap(game.mask)(states)
-
-    def wins(s: Any, action: Array) -> Array:
-        after = game.move(s, action)
-        return game.over(after) & (game.rewards(after)[game.player(s)] == 1)
-
-    try_all = jax.vmap(jax.vmap(wins, (None, 0)))
+    try_all = jax.vmap(jax.vmap(functools.partial(wins, game), (None, 0)))
     if game.max_legal == game.num_actions:
         return try_all(states, jnp.broadcast_to(jnp.arange(game.num_actions), legal.shape)) & legal
     slots = legal_slots(legal, game.max_legal)

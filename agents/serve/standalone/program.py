@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from agents.actions import to_absolute
 from agents.config import for_play
 from agents.network.inference import by_player
 from agents.players.analysis import FEW
+from agents.search.expansion import wins
 from agents.serve.standalone.convert import convert
 from agents.storage.weights import TrainedNetwork
 from envs.game import Game
@@ -24,11 +26,6 @@ STEP = 32  # simulations between two looks at the clock, as in search.js
 def functions(game: Game, trained: TrainedNetwork | None) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
     """The functions of a page with example arguments, for `convert`."""
     s, a = game.init(), jnp.int32(0)
-
-    def wins(s, a):
-        after = game.move(s, a)
-        return game.over(after) & (game.rewards(after)[game.player(s)] == 1)
-
     assert len(game.symmetries) <= BATCH
     found: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         "move": (game.move, (s, a)),
@@ -36,7 +33,7 @@ def functions(game: Game, trained: TrainedNetwork | None) -> dict[str, tuple[Cal
         "facts": (lambda s: (game.over(s), game.player(s), game.rewards(s), game.mask(s)), (s,)),
     }
     if game.num_players == 2:
-        found["wins"] = wins, (s, a)
+        found["wins"] = functools.partial(wins, game), (s, a)
         if game.hints.known_result is not None:
             found["known"] = game.hints.known_result, (s,)
     if trained is not None:
