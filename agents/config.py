@@ -220,7 +220,7 @@ class NetworkOptions(Options):
     attention_policy: bool = False
     """The policy also scores every move by the cell where it starts together with the cell where it ends, as that of
     Leela Chess Zero does. On by default in games whose moves go further than to the next cell (`Game.offsets`): in
-    chess it brought 282 Elo after 20 minutes, in Breakthrough it cost 129 (docs/notes/). An mlp has none."""
+    chess it brought 282 Elo after 20 minutes, in Breakthrough nothing decided (docs/notes/). An mlp has none."""
     canonical: bool = False
     """Turn every position into one orientation before the network sees it. It is the least of the position's images
     under the symmetries of the game. Then --augment and --leaf_symmetry matter only in positions that are their own
