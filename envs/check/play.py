@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -102,39 +104,63 @@ def random_games_are_not_all_won_by_one_player(bench: Bench) -> None:
     assert len(best) != 1, f"rewards: expected different winners, got player {min(best)} in all {len(ended)} games"
 
 
-@rule
-def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> None:
-    """Where the first player's actions all see the same at their cell, such as a piece of their own or none, the other
-    players' actions do too, unless `to_mover_frame` and `observe` disagree about the mover's side."""
+def planes_at_actions(bench: Bench) -> tuple[np.ndarray, Callable[..., np.ndarray]] | None:
+    """The cells of the board, int[R, C], and `filled(player, seen)`: the share of the player's actions at whose cell
+    one plane or another is filled, for every pair of the planes that tell cells apart, if the player sees cell i as
+    `seen[i]`. None if actions are not cells."""
     game = bench.game
     rows, cols, _ = jax.eval_shape(game.observe, jax.eval_shape(game.init)).shape
     on_cells = rows * cols * game.actions_per_cell
     if not 0 <= game.num_actions - on_cells <= 2:
-        return
-    played = bench.unfinished
+        return None
+    played, board = bench.unfinished, np.arange(rows * cols).reshape(rows, cols)
     code = played.action if game.to_mover_frame is None else game.to_mover_frame[played.player, played.action]
-    on_board = code < on_cells
     planes = np.asarray(jax.jit(jax.vmap(game.observe))(played.state)).reshape(len(code), rows * cols, -1)
-    planes = planes[..., (planes != planes[:, :1]).any((0, 1))] != 0  # planes that tell cells apart
+    planes = planes[..., (planes != planes[:, :1]).any((0, 1))] != 0
 
-    def filled(player: int, seen: np.ndarray) -> np.ndarray:
-        """Share of the player's actions at whose cell one plane or another is filled, for every pair of planes, if the
-        player sees cell i as `seen[i]`."""
-        who = np.flatnonzero(on_board & (played.player == player))
+    def filled(player: int, seen: np.ndarray = board) -> np.ndarray:
+        who = np.flatnonzero((code < on_cells) & (played.player == player))
         empty = ~planes[who, seen.ravel()[code[who] // game.actions_per_cell]]
         return 1 - empty.T.astype(np.float32) @ empty / max(len(who), 1)
 
-    board = np.arange(rows * cols).reshape(rows, cols)
+    return board, filled
+
+
+@rule
+def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> None:
+    """Where the first player's actions all see the same at their cell, such as a piece of their own or none, the other
+    players' actions do too, unless `to_mover_frame` and `observe` disagree about the mover's side."""
+    if (found := planes_at_actions(bench)) is None:
+        return
+    board, filled = found
     turns = {name: turn(board) for name, turn in TURNS.items() if turn(board).shape == board.shape}
-    first = filled(0, board)
+    first = filled(0)
     always = (first == 0) | (first == 1)
-    for other in range(1, game.num_players):
+    for other in range(1, bench.game.num_players):
         off = lambda seen, other=other: int((always & (np.abs(filled(other, seen) - first) > RARE)).sum())
         as_it_is, (best, name) = off(board), min((off(seen), name) for name, seen in turns.items())
-        ask = "turn actions as observe turns the board" if game.to_mover_frame is not None else "have to be given"
+        given = bench.game.to_mover_frame is not None
+        ask = "turn actions as observe turns the board" if given else "have to be given"
         assert 2 * best >= as_it_is, (
             f"actions of player 0 and of player {other} see different planes at their cells; {name}, the board would "
             f"look the same to both: does to_mover_frame {ask}?"
+        )
+
+
+@rule
+def planes_are_the_movers(bench: Bench) -> None:
+    """No plane is filled at the cells of the first player's actions alone and another at those of another player's:
+    pieces of the first player, whoever is to move, and of the other."""
+    if (found := planes_at_actions(bench)) is None:
+        return
+    _, filled = found
+    first = filled(0)
+    for other in range(1, bench.game.num_players):
+        theirs = filled(other)
+        apart = ((first == 1) & (theirs <= RARE)).any() and ((theirs == 1) & (first <= RARE)).any()
+        assert not apart, (
+            f"observe: expected planes of the mover, got some that are filled at the cells of all actions of player 0 "
+            f"and others at those of player {other}"
         )
 
 

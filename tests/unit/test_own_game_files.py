@@ -72,6 +72,14 @@ def test_a_board_turned_without_its_actions_is_found():
     assert "with its columns reversed" in said_of(dataclasses.replace(game, to_mover_frame=turned), rule)
 
 
+def test_planes_that_are_not_the_movers_are_found():
+    """White's pieces before Black's, whoever is to move."""
+    game, rule = envs.make("docs/breakthrough.py"), "planes are the movers"
+    assert said_of(game, rule) == ""
+    exchanged = lambda s: jnp.where(s.to_move == 0, game.observe(s), game.observe(s)[..., [1, 0, 2]])
+    assert "expected planes of the mover" in said_of(dataclasses.replace(game, observe=exchanged), rule)
+
+
 @pytest.mark.parametrize(
     ("hint", "rule", "words"),
     [
