@@ -122,9 +122,8 @@ class Bar(Progress):
         if self.console.is_terminal or now - self.said < HEARTBEAT or task.total is None:
             return
         self.said, minutes = now, (task.elapsed or 0.0) / 60
-        left = minutes * (task.total / task.completed - 1) if task.completed else None
-        ends = "" if left is None else f", about {left:.0f} min left"
-        words = f"{task.description}: {task.completed:g} of {task.total:g} after {minutes:.0f} min{ends}"
+        # Without an estimate of the time left: games in lockstep end nearly together.
+        words = f"{task.description}: {task.completed:g} of {task.total:g} after {minutes:.0f} min"
         self.console.print(words, soft_wrap=True)
 
 
