@@ -11,7 +11,6 @@ import numpy as np
 from envs import pictures
 from envs.check.bench import LANES, Bench
 from envs.check.rule import at, close, rule, same
-from envs.game import Game
 
 RARE = 0.04  # share of actions that may differ in the rule about frames, such as a swap of sides
 UNLIKE = -0.2  # a correlation of what should go together that is no accident
@@ -356,9 +355,9 @@ def symmetries_commute_with_the_rules(bench: Bench) -> None:
 
 def a_random_game(bench: Bench) -> str:
     """The end of a random game as text: whether the right player has won no rule can know."""
-    game: Game = bench.game
+    game = bench.game
     last = int(bench.plies.over[:, 0].argmax())
     end = bench.position(last)
     status, why = pictures.status(game.drawing, game.drawing.compiled(end)), game.view.why_over(end)
     said = f"{status}: {why}" if why else status
-    return f"A random game after {last} plies. {said}. Is that right? No rule can know.\n{game.show(end)}"
+    return f"A random game ended at ply {last}. {said}. Is that right? No rule can know.\n{game.show(end)}"

@@ -103,7 +103,7 @@ def test_hints_from_the_wrong_side_are_found(hint, rule, words):
 def test_how_a_random_game_ended_is_shown():
     """A game of Domineering on 2 x 2 lasts one move: the first domino, upright, leaves no room for a flat one."""
     shown = play.a_random_game(check.Bench(envs.make(f"{DOMINEERING}:rows=2,cols=2"))).splitlines()
-    assert shown[0] == "A random game after 1 plies. Upright wins: Flat cannot move. Is that right? No rule can know."
+    assert shown[0] == "A random game ended at ply 1. Upright wins: Flat cannot move. Is that right? No rule can know."
     assert shown[1:] in (["# .", "# ."], [". #", ". #"])
 
 
