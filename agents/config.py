@@ -270,6 +270,12 @@ class LearnerOptions(Options):
     proof_share: Annotated[float, Range(least=0, most=0.9)] = 0.0
     """Share of every batch that comes from positions with proven results. See agents/training/proof_targets.py.
     Two-player games only. Game results teach little where any move may reverse the result."""
+    proof_positions: Annotated[int, Range(least=512, most=2**24)] = 2**15
+    """Positions of one proof search for `proof_share`. More of them decide earlier positions, and fewer searches then
+    yield as many rows."""
+    proof_file: str = ""
+    """File of positions with exact results from another program, which replaces the proof searches of --proof_share:
+    a solver written for one game decides far more. `agents.training.proof_file.write` writes it."""
     value_lambda: Annotated[float, Range(least=0, most=1)] = 1.0
     """Value target: 1 is the result of the game. Less blends in the searched values of later positions, as in
     TD(lambda) (Sutton 1988). All positions of a game share one result, which a value head can overfit. By default 0.9
@@ -309,6 +315,7 @@ class Config(MatchOptions, LearnerOptions, NetworkOptions, SearchOptions, Selfpl
     def __post_init__(self):
         super().__post_init__()
         demand(self.rating_games > 0 or not self.gate, "--gate needs --rating_games, for example 400")
+        demand(self.proof_share > 0 or not self.proof_file, "--proof_file needs --proof_share, for example 0.5")
         for name in ("gate", "proof_share"):
             here = self.recipe != "value_generations" or not getattr(self, name)
             demand(here, f"--{name} is no part of --recipe=value_generations")
@@ -372,7 +379,9 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 
 # Options that a resume may change. The others are baked into the arrays or would make it a different run.
-CHANGEABLE = frozenset({"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "preflight", "devices"})
+CHANGEABLE = frozenset(
+    {"iterations", "minutes", "checkpoint_minutes", "keep_checkpoints", "preflight", "devices", "proof_file"}
+)
 
 # Settings of the articles and papers that this engine follows. They override the preset; whatever a recipe leaves out
 # stays that of the preset.

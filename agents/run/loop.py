@@ -28,7 +28,7 @@ from agents.run.metrics import Report, Silence
 from agents.run.resume import load_run, snapshot
 from agents.runtime import advice, cli, mesh, processes
 from agents.storage import checkpoint, weights
-from agents.training import learner, replay
+from agents.training import learner, proof_file, replay
 from agents.training.algorithms import algorithm_of
 from agents.training.iteration import Run
 from agents.training.selfplay import Ended
@@ -131,6 +131,7 @@ class RunPrograms:
     start: Callable[[], Run]
     play: dict[Config, Callable[[Run], tuple[Run, Any, Ended]]]  # by the options of its stage; with metrics
     learn: Callable[[Run, float], tuple[Run, Any]]  # with metrics
+    feed: Callable[[Run], Run]  # adds rows of `--proof_file` before each iteration
     rate: RatingMatch | None
 
 
@@ -155,6 +156,7 @@ def build(
     start = lambda: parts.start_run(game, net, config)
     shapes = jax.eval_shape(start)
     places = mesh.shardings(devices, parts.run_specs(shapes))
+    feed = proof_file.make_feed(game, config, places.proof_targets) if config.proof_file else lambda run: run
     laid_out = jax.tree.map(lambda x, y: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=y), shapes, places)
     compiled = lambda part, *others: jax.jit(part, donate_argnums=0).lower(laid_out, *others).compile()
     with ThreadPoolExecutor() as together:  # compiling one program leaves other cores idle
@@ -167,7 +169,7 @@ def build(
     size = demand_memory(play.values(), learn, laid_out, config, devices, functools.partial(parts.ring_length, game))
     report.say(f"compiled in {time.monotonic() - began:.0f} s{size}, {row} bytes per replay row")
     rate = make_rating(game, config, asked) if config.rating_games else None
-    return RunPrograms(jax.jit(start, out_shardings=places), play, learn, rate)
+    return RunPrograms(jax.jit(start, out_shardings=places), play, learn, feed, rate)
 
 
 def demand_memory(
@@ -203,7 +205,7 @@ def iterate(
     time the phases separately."""
     report.phase("self-play")
     start = time.monotonic()
-    run, played, ended = programs.play[stage(config, progress)](run)
+    run, played, ended = programs.play[stage(config, progress)](programs.feed(run))
     run, learned = programs.learn(run, progress)
     jax.block_until_ready(played)
     turned = time.monotonic()

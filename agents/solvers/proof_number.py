@@ -57,6 +57,7 @@ class Graph(NamedTuple):
     leaves: Numbers  # uint8[M, K], of leaves, for the mover of the node; FAR means never
     same: Array  # bool[M, K], the same player moves again
     numbers: Numbers  # int32[M], of nodes, for their movers
+    visits: Array  # int32[M], descents of lanes through each node: the work that its numbers took
     codes: Array  # uint32[2 M, 2]
     nodes: Array  # int32[2 M], EMPTY in a free entry
 
@@ -108,6 +109,7 @@ def make_prover(game: Game, max_positions: int, evaluate: Evaluate | None = None
             leaves=jax.tree.map(lambda x: empty(x, 0).at[0].set(x[0]), found.leaves),
             same=empty(found.same, False).at[0].set(found.same[0]),
             numbers=jax.tree.map(lambda x: empty(x, 0).at[0].set(x[0]), total(*_wide(found.leaves))),
+            visits=jnp.zeros(max_positions, jnp.int32),
             codes=jnp.zeros((2 * max_positions, 2), jnp.uint32),
             nodes=jnp.full(2 * max_positions, EMPTY, jnp.int32),
         )
@@ -265,15 +267,18 @@ def _noise(lane: Array, depth: Array, rounds: Array, width: int) -> Array:
 
 
 def backup(graph: Graph, path: Array, depth: Array | int) -> Graph:
-    """Updates the numbers on the lanes' paths, from their ends up."""
+    """Updates the numbers on the lanes' paths, from their ends up, and counts the visits."""
 
-    def level(i, numbers):
+    def level(i, carry):
+        numbers, visits = carry
         node = path[depth - 1 - i]
         _, after = after_moves(graph._replace(numbers=numbers), jnp.maximum(node, 0))
         put = jnp.where(node == EMPTY, len(graph.actions), node)
-        return jax.tree.map(lambda old, new: old.at[put].set(new, mode="drop"), numbers, total(*after))
+        numbers = jax.tree.map(lambda old, new: old.at[put].set(new, mode="drop"), numbers, total(*after))
+        return numbers, visits.at[put].add(1, mode="drop")
 
-    return graph._replace(numbers=jax.lax.fori_loop(0, depth, level, graph.numbers))
+    numbers, visits = jax.lax.fori_loop(0, depth, level, (graph.numbers, graph.visits))
+    return graph._replace(numbers=numbers, visits=visits)
 
 
 def _code(game: Game, states: Any) -> Array:

@@ -245,10 +245,11 @@ def export_network(source: Path, folder: Path, **options: Any) -> Path:
 
 def write_network(folder: Path, record: dict[str, Any], weights: Any) -> Path:
     """Writes weights and their record, see `about`, as one file in `folder`; completely or not at all if files can be
-    renamed there. The paths of the run and of its initial network stay private."""
+    renamed there. The paths of the run and of what it began with and learned from stay private."""
     leaves = jax.tree_util.tree_leaves_with_path(weights)
     arrays: dict[str, Any] = {jax.tree_util.keystr(where): np.asarray(x) for where, x in leaves}
-    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | {"out": "", "init_from": ""}})
+    private = {"out": "", "init_from": "", "proof_file": ""}
+    text = json.dumps({**record, "config": dataclasses.asdict(record["config"]) | private})
     folder.mkdir(parents=True, exist_ok=True)
     arrays[ABOUT] = np.array(text)
     written = folder / f"{NETWORK_FILE}.new"

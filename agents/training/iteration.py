@@ -137,7 +137,7 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
     forms = {"order": halving.order_on(platform), "packed": packing.packs_on(platform)}
     search = search or make_search(game, net, config, explore=True, **forms)
     selfplay_of = selfplay.make_selfplay(game, search, config)
-    teach = proof_targets.make_teach(game, config) if config.proof_share else None
+    teach = proof_targets.make_teach(game, config) if config.proof_share and not config.proof_file else None
 
     def play(run: Run) -> tuple[Run, SelfplayMetrics, Ended]:
         now = keys_of(run)
@@ -148,6 +148,8 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh, search: S
         if teach is not None and run.proof_targets is not None:
             targets, metrics = teach(run.proof_targets, lanes, now.teach)
             run, played = run._replace(proof_targets=targets), played._replace(**metrics._asdict())
+        elif run.proof_targets is not None:  # written by `proof_file.make_feed`
+            played = played._replace(proof_rows=mesh.sum_over_devices(run.proof_targets.there))
         return run._replace(replay=after, lanes=lanes), played, pack(ended)
 
     return on_mesh(play, devices, lambda specs: (specs, Spec(), Spec(mesh.GAMES)))

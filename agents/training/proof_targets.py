@@ -26,10 +26,9 @@ from agents.training.replay import Batch, Drawn
 from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
-MAX_POSITIONS = 1 << 15  # of one proof search
-# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search takes
-# about as long as 200 moves of self-play with one queen.
-ROWS_PER_SEARCH = 384
+# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search of 32,768
+# positions takes about as long as 200 moves of self-play with one queen, and yields 384 rows.
+POSITIONS_PER_ROW = 85
 SIDE_BY_SIDE = 16  # searches at once on an accelerator, so that their graphs fit its memory
 
 
@@ -88,16 +87,15 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
-    if game.num_players != 2:
-        share, players = config.proof_share, game.num_players
-        raise ValueError(f"--proof_share={share}: proof targets are for two players; {game.name} has {players}")
-    ask, count = proof_number.make_claim_prover(game, MAX_POSITIONS), rows_per_iteration(config)
+    demand_two_players(game, config)
+    ask, count = proof_number.make_claim_prover(game, config.proof_positions), rows_per_iteration(config)
+    per_search = config.proof_positions // POSITIONS_PER_ROW
 
     def teach(targets: ProofTargets, lanes: Lanes, key: Array) -> tuple[ProofTargets, ProofMetrics]:
         reach = jnp.minimum(targets.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
         root_key, pick_key = jax.random.split(key)
         off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
-        searches = min(max(count * len(off) // ROWS_PER_SEARCH, 1), len(off))
+        searches = min(max(count * len(off) // per_search, 1), len(off))
         chosen = jax.lax.top_k(-off, searches)[1]
         of_search = -(-count * len(off) // searches)
 
@@ -115,33 +113,47 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
             default=lambda roots: jax.lax.map(search, roots, batch_size=SIDE_BY_SIDE),
         )
         places = lambda new: new.reshape(-1, *new.shape[2:])[: count * len(off)].reshape(count, -1, *new.shape[2:])
-        write = lambda ring, new: jax.lax.dynamic_update_slice_in_dim(
-            ring, places(new), targets.cursor % len(ring), axis=0
-        )
-        ring = jax.tree.map(write, targets[:5], rows)
         proved = mesh.mean_over_devices(decided.mean(dtype=jnp.float32))
         step = (1 - 2 * proved) * jnp.maximum(reach / 8, 1.0)
-        after = ProofTargets(*ring, cursor=targets.cursor + count, reach=jnp.maximum(reach + step, 0.0))
+        after = insert(targets, jax.tree.map(places, rows))._replace(reach=jnp.maximum(reach + step, 0.0))
         plies = mesh.mean_over_devices(lanes.plies[chosen].mean(dtype=jnp.float32))
         return after, ProofMetrics(proved, plies, mesh.sum_over_devices(after.there))
 
     return teach
 
 
+def demand_two_players(game: Game, config: Config) -> None:
+    """
+    Raises:
+        ValueError: the game is not for two players.
+    """
+    if game.num_players != 2:
+        share, players = config.proof_share, game.num_players
+        raise ValueError(f"--proof_share={share}: proof targets are for two players; {game.name} has {players}")
+
+
+def insert(targets: ProofTargets, rows: tuple[Any, Array, Array, Array, Array]) -> ProofTargets:
+    """Writes `rows`, the first five fields with leading axes [T, B], over the oldest ones."""
+    at = targets.cursor % len(targets.there)
+    ring = jax.tree.map(lambda ring, new: jax.lax.dynamic_update_slice_in_dim(ring, new, at, axis=0), targets[:5], rows)
+    return ProofTargets(*ring, cursor=targets.cursor + len(rows[4]), reach=targets.reach)
+
+
 def pick(game: Game, graph: Graph, seat: Array, key: Array, count: int) -> tuple[Any, Array, Array, Array, Array]:
     """Draws decided positions of a graph as the first five fields of `ProofTargets`, with leading axis [count].
 
-    Positions with few moves are drawn as often as the rarer ones with many. The search asked whether `seat` wins. If
-    the graph contains draws, a position that `seat` does not win may be lost or drawn, so it is left out.
+    Most positions of a proof take a few visits to decide, and teach little. Those that took twice as many are drawn as
+    often, though there are fewer of them, and so on. The search asked whether `seat` wins. If the graph contains draws,
+    a position that `seat` does not win may be lost or drawn, so it is left out.
     """
     max_positions = len(graph.actions)
     asks = jax.vmap(game.player)(graph.states) == seat
     success, failure = graph.numbers.prove == 0, graph.numbers.refute == 0
     wins = jnp.where(asks, success, failure)
     known = (jnp.arange(max_positions) < graph.size) & (success | failure) & (wins | ~graph.drawn)
-    moves = (graph.actions != EMPTY).sum(-1)
-    alike = jnp.zeros(game.max_legal + 1, jnp.int32).at[moves].add(known)
-    rank = jax.random.gumbel(key, (max_positions,)) - jnp.log(jnp.maximum(alike[moves], 1).astype(jnp.float32))
+    effort = jnp.log2(graph.visits + 1.0).astype(jnp.int32)
+    alike = jnp.zeros(32, jnp.int32).at[effort].add(known)
+    rank = jax.random.gumbel(key, (max_positions,)) - jnp.log(jnp.maximum(alike[effort], 1).astype(jnp.float32))
     best = jax.lax.top_k(jnp.where(known, rank, -jnp.inf), min(count, max_positions))[1]
     best = jnp.concatenate([best, jnp.zeros(count - len(best), best.dtype)])
     there = known[best] & (jnp.arange(count) < max_positions)

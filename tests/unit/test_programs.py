@@ -153,6 +153,7 @@ BAD = {
     "small board": ("train.py", ["--env=foq:rows=1"], "too small"),
     "unknown option": ("train.py", ["--bogus=1"], "--bogus"),
     "no games": ("train.py", ["--num_envs=0"], "--num_envs: expected 1"),
+    "a proof file without a share": ("train.py", ["--proof_file=x.npz"], "--proof_file needs --proof_share"),
     "weights of nothing": ("train.py", ["--init_from=nowhere"], "nowhere does not exist"),
     "an option with hyphens": ("train.py", ["--num-processes=x"], "and --process_id: expected whole numbers, got x"),
     "no such devices": ("train.py", ["--devices=99"], "--devices=99: expected 1"),

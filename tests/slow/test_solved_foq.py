@@ -1,0 +1,75 @@
+"""The solver that makes positions for `--proof_file`: against golden data and against our own proofs."""
+
+import gzip
+import json
+import subprocess
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from proved_foq import SOLVER, bits, write
+
+import envs
+from agents.solvers.solve import make_solver
+from agents.training import proof_file
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    path = tmp_path_factory.mktemp("solver") / "solve_foq"
+    subprocess.run(["cc", "-O3", "-o", path, SOLVER], check=True)
+    return path
+
+
+def ask(program: Path, records: list[dict], *numbers: str) -> list[list[str]]:
+    lines = []
+    for record in records:
+        queens, mover = record["queens"], record["to_move"]
+        mine, other = (queens[0], 0) if len(queens) == 1 else (queens[mover], queens[1 - mover])
+        lines.append(f"{sum(1 << square for square in record['ripped']):x} {mine} {other}\n")
+    given = [program, str(len(records[0]["queens"])), *numbers]
+    done = subprocess.run(given, input="".join(lines), capture_output=True, text=True, check=True)
+    return [line.split() for line in done.stdout.splitlines()]
+
+
+def golden(variant: str, file: str) -> list[dict]:
+    lines = map(json.loads, gzip.decompress((GOLDEN / file).read_bytes()).splitlines())
+    return [line for line in lines if line["variant"] == variant]
+
+
+@pytest.mark.parametrize(
+    ("variant", "file"), [("foq_single", "foq_variants_solved.jsonl.gz"), ("foq", "foq_solved.jsonl.gz")]
+)
+def test_winning_moves_are_those_of_golden_data(program, variant, file):
+    records = golden(variant, file)[::16]
+    found = [int(answer, 16) for (answer,) in ask(program, records, "20000000")]
+    assert found == [sum(1 << square for square in record["winning"]) for record in records]
+    assert ask(program, records[:1], "1") == [["?"]]
+
+
+@pytest.mark.parametrize(
+    ("variant", "file"), [("foq_single", "foq_variants_solved.jsonl.gz"), ("foq", "foq_solved.jsonl.gz")]
+)
+def test_sampled_positions_have_the_results_that_our_own_proofs_find(program, variant, file, tmp_path):
+    """A result for the mover, and the winning moves where they are listed; through the file of `--proof_file`."""
+    game = envs.make(variant)
+    lines = ask(program, golden(variant, file)[:12], "20000", "16")
+    late = [line for line in lines if bits([int(line[0], 16)], game.num_actions).sum() > game.num_actions - 26]
+    assert len(late) > 30
+    assert {line[3] for line in late} == {"1", "-1"}
+    write(tmp_path / "s.npz", game, late)
+    rows, solve = proof_file.read(tmp_path / "s.npz", game), make_solver(game, 1 << 16)
+    listed = 0
+    for i in range(0, len(late), max(1, len(late) // 30)):
+        state = jax.tree.map(lambda x: x[i], rows.observation_state)
+        answer = solve(state, all_moves=True)
+        assert answer.value == rows.value[i]
+        assert rows.right[i].any() == (late[i][5] != "-" and answer.value == 1)
+        if rows.right[i].any():
+            listed += 1
+            assert set(rows.actions[i][rows.right[i]]) == {a for a, value in answer.moves.items() if value == 1}
+    assert listed > 5
+    assert np.isfinite(rows.weight).all()
