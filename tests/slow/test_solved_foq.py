@@ -6,9 +6,8 @@ import subprocess
 from pathlib import Path
 
 import jax
-import numpy as np
 import pytest
-from proved_foq import SOLVER, bits, write
+from proved_foq import SOLVER, write
 
 import envs
 from agents.solvers.solve import make_solver
@@ -57,19 +56,18 @@ def test_sampled_positions_have_the_results_that_our_own_proofs_find(program, va
     """A result for the mover, and the winning moves where they are listed; through the file of `--proof_file`."""
     game = envs.make(variant)
     lines = ask(program, golden(variant, file)[:12], "20000", "16")
-    late = [line for line in lines if bits([int(line[0], 16)], game.num_actions).sum() > game.num_actions - 26]
-    assert len(late) > 30
-    assert {line[3] for line in late} == {"1", "-1"}
-    write(tmp_path / "s.npz", game, late)
+    easy = [line for line in lines if int(line[4]) <= 300]
+    assert len(easy) > 100
+    assert {line[3] for line in easy} == {"1", "-1"}
+    write(tmp_path / "s.npz", game, easy)
     rows, solve = proof_file.read(tmp_path / "s.npz", game), make_solver(game, 1 << 16)
-    listed = 0
-    for i in range(0, len(late), max(1, len(late) // 30)):
-        state = jax.tree.map(lambda x: x[i], rows.observation_state)
-        answer = solve(state, all_moves=True)
+    seen = 0
+    for i in range(0, len(easy), len(easy) // 30):
+        listed = easy[i][5] != "-" and easy[i][3] == "1"
+        answer = solve(jax.tree.map(lambda x: x[i], rows.observation_state), all_moves=listed)
         assert answer.value == rows.value[i]
-        assert rows.right[i].any() == (late[i][5] != "-" and answer.value == 1)
-        if rows.right[i].any():
-            listed += 1
+        assert rows.right[i].any() == listed
+        if listed:
+            seen += 1
             assert set(rows.actions[i][rows.right[i]]) == {a for a, value in answer.moves.items() if value == 1}
-    assert listed > 5
-    assert np.isfinite(rows.weight).all()
+    assert seen > 5
