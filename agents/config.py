@@ -270,9 +270,6 @@ class LearnerOptions(Options):
     proof_share: Annotated[float, Range(least=0, most=0.9)] = 0.0
     """Share of every batch that comes from positions with proven results. See agents/training/proof_targets.py.
     Two-player games only. Game results teach little where any move may reverse the result."""
-    proof_positions: Annotated[int, Range(least=512, most=2**24)] = 2**15
-    """Positions of one proof search for `proof_share`. More of them decide earlier positions, and fewer searches then
-    yield as many rows."""
     proof_file: str = ""
     """File of positions with exact results from another program, which replaces the proof searches of --proof_share:
     a solver written for one game decides far more. `agents.training.proof_file.write` writes it."""

@@ -26,9 +26,10 @@ from agents.training.replay import Batch, Drawn
 from agents.training.selfplay import Lanes
 from envs.game import Array, Game
 
-# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search of 32,768
-# positions takes about as long as 200 moves of self-play with one queen, and yields 384 rows.
-POSITIONS_PER_ROW = 85
+MAX_POSITIONS = 1 << 15  # of one proof search
+# Each search of an iteration begins in another lane. Few rows of each make the rows differ. On a CPU a search takes
+# about as long as 200 moves of self-play with one queen.
+ROWS_PER_SEARCH = 384
 SIDE_BY_SIDE = 16  # searches at once on an accelerator, so that their graphs fit its memory
 
 
@@ -88,14 +89,13 @@ def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Arr
         ValueError: the game is not for two players, or there is no room for a round of the search.
     """
     demand_two_players(game, config)
-    ask, count = proof_number.make_claim_prover(game, config.proof_positions), rows_per_iteration(config)
-    per_search = config.proof_positions // POSITIONS_PER_ROW
+    ask, count = proof_number.make_claim_prover(game, MAX_POSITIONS), rows_per_iteration(config)
 
     def teach(targets: ProofTargets, lanes: Lanes, key: Array) -> tuple[ProofTargets, ProofMetrics]:
         reach = jnp.minimum(targets.reach, jax.lax.pmax(lanes.plies.max(), mesh.GAMES).astype(jnp.float32))
         root_key, pick_key = jax.random.split(key)
         off = jnp.abs(lanes.plies - reach) + jax.random.uniform(root_key, lanes.plies.shape, maxval=1.0)
-        searches = min(max(count * len(off) // per_search, 1), len(off))
+        searches = min(max(count * len(off) // ROWS_PER_SEARCH, 1), len(off))
         chosen = jax.lax.top_k(-off, searches)[1]
         of_search = -(-count * len(off) // searches)
 

@@ -33,7 +33,7 @@ def parts():
 def test_accelerators_search_side_by_side_and_find_the_same(parts, monkeypatch):
     """Eight searches from other positions, one after another and three at once."""
     rows = proof_targets.rows_per_iteration(SMALL) * SMALL.num_envs
-    monkeypatch.setattr(proof_targets, "POSITIONS_PER_ROW", SMALL.proof_positions // (rows // 8))
+    monkeypatch.setattr(proof_targets, "ROWS_PER_SEARCH", rows // 8)
     monkeypatch.setattr(proof_targets, "SIDE_BY_SIDE", 3)
     game, start, _, one = parts
     run = start()
