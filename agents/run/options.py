@@ -49,8 +49,8 @@ class ProcessOptions(Options):
     process_id: Annotated[int | None, Range(least=0, most=2**16)] = None
     """Number of this process, from 0; with HOST:PORT."""
     resume: str = ""
-    """Folder of a run, or one of its resume/ITERATION. Only the budget, saving, --preflight and --devices may
-    change."""
+    """Folder of a run, or one of its resume/ITERATION. Only the budget, saving, --preflight, --devices and
+    --proof_file may change."""
 
 
 @dataclasses.dataclass(frozen=True)
