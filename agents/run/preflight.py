@@ -59,6 +59,7 @@ def toy_config(config: Config) -> Config:
         blocks=min(config.blocks, 1),
         attention_policy=False,  # the toy game has no cells that a move starts from
         replay_capacity=2048,
+        proof_file="",  # it is of another game; proof searches fill the same ring
         replay_ratio=4.0,
         batch_size=TOY_BATCH,
         warmup_positions=min(config.warmup_positions, 20 * TOY_BATCH),

@@ -1,8 +1,8 @@
 """Positions with exact results from a file: proof targets that another program found.
 
 A solver written for one game decides far more positions than the searches of proof_targets.py, and harder ones. `write`
-stores what it found, and `--proof_file` learns from it. Before every iteration some of the rows, drawn at random, enter
-the ring of proof targets, as many as proof searches would add.
+stores them, and `--proof_file` learns from them. Before each iteration a random sample of the file enters the ring of
+proof targets. It has as many rows as the proof searches of an iteration.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ def write(
         part = slice(start, start + CHUNK)
         parts.append(_rows(game, *jax.tree.map(lambda x: np.asarray(x)[part], (states, right))))
     memory, actions, marked = jax.tree.map(lambda *x: np.concatenate(x), *parts)
-    rows = ProvedRows(memory, actions, marked, np.asarray(values, np.int8), np.asarray(weights, np.float32))
-    if (marked.sum(-1) != right.sum(-1)).any():
-        raise ValueError(
-            f"expected right moves that are legal, got others in row {(marked.sum(-1) != right.sum(-1)).argmax()}"
-        )
+    illegal = marked.sum(-1) != np.asarray(right, bool).sum(-1)
+    if illegal.any():
+        raise ValueError(f"expected right moves that are legal, got others in row {illegal.argmax()}")
+    rows = ProvedRows(memory, actions, marked, np.asarray(values), np.asarray(weights, np.float32))
     _demand_sound(rows, game)
+    rows = rows._replace(value=rows.value.astype(np.int8))
     out = io.BytesIO()
     np.savez_compressed(out, allow_pickle=False, game=np.array(game.name), **_named(rows))
     saved.write(path, out.getvalue())
@@ -87,7 +87,7 @@ def write(
 
 def _rows(game: Game, states: Any, right: np.ndarray) -> tuple[Any, np.ndarray, np.ndarray]:
     actions = legal_slots(jax.vmap(game.mask)(states), game.max_legal)
-    marked = np.take_along_axis(right, np.maximum(actions, 0), axis=1) & (np.asarray(actions) >= 0)
+    marked = np.take_along_axis(right.astype(bool), np.maximum(actions, 0), axis=1) & (np.asarray(actions) >= 0)
     view = to_mover_frame(game, actions, jax.vmap(game.player)(states)).astype(jnp.int16)
     return jax.device_get((jax.vmap(game.observation_state)(states), view, marked))
 
@@ -102,14 +102,16 @@ def _demand_sound(rows: ProvedRows, game: Game) -> None:
         ValueError: a number out of range.
     """
     for text, fine in (
-        ("results from -1 to 1", np.abs(rows.value) <= 1),
+        ("the result -1, 0 or 1", np.isin(rows.value, (-1, 0, 1))),
         (f"moves from 0 to {game.num_actions - 1}", (rows.actions >= -1) & (rows.actions < game.num_actions)),
         ("positions with a legal move", (rows.actions >= 0).any(-1)),
-        ("weights of 0 or more, at least one of them positive", (rows.weight >= 0) & (rows.weight.sum() > 0)),
+        ("finite weights of 0 or more", (rows.weight >= 0) & np.isfinite(rows.weight)),
     ):
         wrong = ~np.asarray(fine).reshape(len(rows.value), -1).all(-1)
         if wrong.any():
             raise ValueError(f"expected {text}, got another in row {wrong.argmax()}")
+    if not rows.weight.any():
+        raise ValueError("expected a positive weight in some row, got none")
 
 
 def read(path: Path, game: Game) -> ProvedRows:
@@ -124,6 +126,8 @@ def read(path: Path, game: Game) -> ProvedRows:
     one = lambda dtype: jax.ShapeDtypeStruct((), dtype)
     wanted = ProvedRows(shapes, slot(np.int16), slot(bool), one(np.int8), one(np.float32))  # type: ignore[arg-type]
     try:
+        with path.open("rb") as stream, zipfile.ZipFile(stream):  # numpy also reads files of another kind
+            pass
         with np.load(path, allow_pickle=False) as file:
             its = str(file["game"])
             if its != game.name:
@@ -133,7 +137,7 @@ def read(path: Path, game: Game) -> ProvedRows:
         raise ValueError(f"{path}: {error.args[0]}") from None
     except (EOFError, zipfile.BadZipFile, zlib.error, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
-    count = len(arrays[".value"])
+    count = arrays[".value"].size
     for name, shape in _named(wanted).items():
         form = (count, *shape.shape), np.dtype(shape.dtype)
         if (arrays[name].shape, arrays[name].dtype) != form:

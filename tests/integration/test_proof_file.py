@@ -91,12 +91,15 @@ def test_what_cannot_be_is_refused(golden, tmp_path):
     put = lambda *rest, **more: proof_file.write(path, game, positions.states, *rest, **more)
     with pytest.raises(ValueError, match="expected arrays of one length, got 4519, 4520"):
         put(values[1:])
-    with pytest.raises(ValueError, match="expected results from -1 to 1, got another in row 3"):
-        put([*values[:3], 2, *values[4:]])
+    for wrong in (2, 0.5, 300):
+        with pytest.raises(ValueError, match="expected the result -1, 0 or 1, got another in row 3"):
+            put([*values[:3], wrong, *values[4:]])
     with pytest.raises(ValueError, match="expected right moves that are legal, got others in row "):
         put(values, ~positions.legal)
-    with pytest.raises(ValueError, match="at least one of them positive"):
+    with pytest.raises(ValueError, match="expected a positive weight in some row, got none"):
         put(values, weights=np.zeros(4520))
+    with pytest.raises(ValueError, match="expected finite weights of 0 or more, got another in row 1"):
+        put(values, weights=np.array([1, np.inf, *[1] * 4518]))
     over = jax.tree.map(lambda x: x[None], game.init())
     for action in (0, 3, 1, 4, 2):
         over = jax.vmap(game.step, (0, None))(over, action)
@@ -113,8 +116,15 @@ def test_what_cannot_be_is_refused(golden, tmp_path):
     np.savez(path, **{name: x for name, x in arrays.items() if name != ".right"})
     with pytest.raises(ValueError, match=r"t.npz: .*\.right"):
         proof_file.read(path, game)
+    np.savez(path, **arrays | {".value": np.int8(0)})
+    with pytest.raises(ValueError, match=r"t.npz: expected \.observation_state"):
+        proof_file.read(path, game)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(ValueError, match="t.npz: "):
+        proof_file.read(path, game)
+    with path.open("wb") as stream:
+        np.save(stream, np.zeros(3))
+    with pytest.raises(ValueError, match="t.npz: File is not a zip file"):
         proof_file.read(path, game)
     with pytest.raises(ValueError, match="--proof_file needs --proof_share, for example 0.5"):
         Config(env="tictactoe", proof_file="t.npz")

@@ -127,10 +127,8 @@ def main() -> None:
         queens = len(game.init().queens)
         if game.name not in {envs.make(name).name for name in ("foq", "foq_single")}:
             raise ValueError(f"expected foq or foq_single on the usual board, got {game.name}")
-        starts, ends = (
-            positions(game, f"models/{command.env}", command.free, command.seed),
-            time.monotonic() + 60 * command.minutes,
-        )
+        starts = positions(game, f"models/{command.env}", command.free, command.seed)
+        ends = time.monotonic() + 60 * command.minutes
         lines: list[list[str]] = []
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(command.processes) as together:
             program = Path(folder) / "solve_foq"
