@@ -53,7 +53,7 @@ class Command(config.Options):
     visits: Annotated[int, Range(least=1)] = 400_000
     """Most visits of a search; at 0.3 to 1.3 million a second."""
     processes: Annotated[int, Range(least=1)] = 1
-    """Searches at the same time, each with a table of 160 MB."""
+    """Searches at the same time, each with a table of 100 MB."""
     seed: int = 0
     """Seed of the games."""
 
