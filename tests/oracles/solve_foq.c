@@ -197,8 +197,10 @@ static void search(Position p, Position own, uint32_t most_prove, uint32_t most_
     uint32_t more = second >= NEVER ? NEVER : second + second / 4 + 1;
     search(child[best], small[best], most_refute >= NEVER ? NEVER : most_refute - open + 1,
            more < most_prove ? more : most_prove, &wins[best], &loses[best]);
-    for (int i = 0; i < n; i++) /* others may have been met on the way */
-      if (i != best && wins[i] && loses[i]) look(small[i], child[i].ripped, &wins[i], &loses[i]);
+    for (int i = 0; i < n; i++) { /* others may have been met on the way, or have left the table */
+      Entry *e = i != best && wins[i] && loses[i] ? find(small[i]) : NULL;
+      if (e) wins[i] = e->prove, loses[i] = e->refute;
+    }
   }
   store(own, p.ripped, *prove, *refute, visits - before);
 }
