@@ -27,6 +27,9 @@ from agents.storage import checkpoint
 class Baselines:
     """100 games of the newest run against each of the baselines, as without any command."""
 
+    env: str | None = None
+    """File of the game, if it is one of your own."""
+
 
 Command = (
     Annotated[Match, tyro.conf.subcommand("match")]
@@ -53,10 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             run_prove(command)
         elif isinstance(command, Baselines):
             newest = str(checkpoint.newest_run(Path("runs")))
-            game = choose_game(None, newest)
+            game = choose_game(command.env, newest)
             baselines, games = usual_baselines(game), 100 // game.num_players * game.num_players
             print(f"{newest} against {', '.join(baselines)}: {games} games each, a few minutes in all", file=sys.stderr)
-            tables.show(tables.match_table([run_match(Match(newest, name, games=games))[0] for name in baselines]))
+            matches = [Match(newest, name, games=games, env=command.env) for name in baselines]
+            tables.show(tables.match_table([run_match(each)[0] for each in matches]))
         else:
             result, verdict = run_match(command)
             if not command.json:

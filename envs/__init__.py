@@ -121,6 +121,9 @@ def _module(name: str) -> Any:
     for option, default in _options(module).items():
         if default is inspect.Parameter.empty:
             raise ValueError(f"own game '{name}': expected a default for the option {option} of make, got none")
+        if not isinstance(default, bool | int | float | str):
+            kinds = "a truth value, a number or text"
+            raise ValueError(f"own game '{name}': expected {kinds} as default of {option}, got {default!r}")
     _own[name] = module
     return module
 

@@ -53,7 +53,7 @@ class Match(config.Options):
     """Game; by default that of the networks, or foq."""
     seed: Annotated[int, Range(least=0, most=2**32 - 1)] = 0
     """Seed of the openings and of all randomness in the players."""
-    sprt: Annotated[tuple[float, float] | None, Range(least=-10_000, most=10_000)] = None
+    sprt: Annotated[tuple[float, float] | None, Range(least=-4000, most=4000)] = None
     """Stop as soon as a sequential test decides between these two Elo differences, with 5% errors of either kind.
     --games is then the maximum; fewer are played if openings and games run out."""
     timeout: Annotated[float, Range(above=0, most=LONGEST_TIME)] = host_match.TIMEOUT

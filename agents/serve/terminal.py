@@ -247,7 +247,13 @@ def load_game(session: TerminalGame, arguments: list[str]) -> None:
 def _file(arguments: list[str]) -> Path:
     if len(arguments) != 1:
         raise ValueError("expected the name of one file")
-    return Path(arguments[0]).expanduser()
+    try:
+        path = Path(arguments[0]).expanduser()
+    except RuntimeError:  # no such user
+        raise ValueError(f"expected a file, got {arguments[0]}") from None
+    if not path.name:
+        raise ValueError(f"expected a file, got the folder {path}")
+    return path
 
 
 def _sgf() -> Any:

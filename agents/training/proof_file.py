@@ -135,7 +135,7 @@ def read(path: Path, game: Game) -> ProvedRows:
             arrays = {name: file[name] for name in _named(wanted)}
     except KeyError as error:
         raise ValueError(f"{path}: {error.args[0]}") from None
-    except (EOFError, zipfile.BadZipFile, zlib.error, ValueError) as error:
+    except (EOFError, zipfile.BadZipFile, zlib.error, ValueError, RuntimeError, MemoryError) as error:
         raise ValueError(f"{path}: {error}") from None
     count = arrays[".value"].size
     for name, shape in _named(wanted).items():

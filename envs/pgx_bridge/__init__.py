@@ -204,7 +204,8 @@ def _from_record(record: Any, name: str, like: Position) -> Position:
 
 @functools.cache
 def to_pgx(game: Game) -> Any:
-    """A two-player game of ours as a `pgx.Env`; the first player is random, as in pgx's own games.
+    """A two-player game of ours as a `pgx.Env`; the first player is random, as in pgx's own games. `observe` gives the
+    planes of the player to move, whichever player it is asked about.
 
     Raises:
         ValueError: pgx is not installed, or the game is not for two players.

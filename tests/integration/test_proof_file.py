@@ -119,7 +119,14 @@ def test_what_cannot_be_is_refused(golden, tmp_path):
     np.savez(path, **arrays | {".value": np.int8(0)})
     with pytest.raises(ValueError, match=r"t.npz: expected \.observation_state"):
         proof_file.read(path, game)
-    path.write_bytes(path.read_bytes()[:200])
+    put(values)
+    whole = path.read_bytes()
+    entry = whole.index(b"PK\x01\x02")  # of the directory: version, flags and method follow
+    for at in (6, 8, 10):
+        path.write_bytes(whole[: entry + at] + b"\x7f" + whole[entry + at + 1 :])
+        with pytest.raises(ValueError, match="t.npz: "):
+            proof_file.read(path, game)
+    path.write_bytes(whole[:200])
     with pytest.raises(ValueError, match="t.npz: "):
         proof_file.read(path, game)
     with path.open("wb") as stream:

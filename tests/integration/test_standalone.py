@@ -65,12 +65,16 @@ def test_networks_that_use_the_symmetries_are_close(options):
     check_network(game, net, random_weights(jax.eval_shape(net.init, jax.random.key(0)), 1))
 
 
-FIRST_MOVES = """
+SIMULATIONS_MADE = """
 function answers(asked) {
-  return JSON.stringify(asked.map(([player, simulations]) => {
-    const {id} = server.reply("POST", "sessions", {players: [player, player], simulations, seconds: 60}).said;
+  return JSON.stringify(asked.map(([players, simulations]) => {
+    const {id} = server.reply("POST", "sessions", {players, simulations, seconds: 60}).said;
     const session = server.sessions.get(id);
-    while (!session.actions.length) session.advance();
+    if (players[0] === "person") session.analyse(session.version, "analysis", {simulations, seconds: 60});
+    while (session.job) {
+      session.advance();
+      if (session.actions.length) break;
+    }
     return session.reports.get(0).simulations;
   }));
 }
@@ -79,6 +83,7 @@ function answers(asked) {
 
 @needs_node
 def test_a_search_makes_as_many_simulations_as_asked(tmp_path):
+    """Moves as many as the player's name says, analyses as many as the page asks for."""
     asked = {"uct:50": 4096, "uct:33": 4096, "uct:5": 4096, "models/tictactoe": 40}
     made = []
     for player, simulations in asked.items():
@@ -86,8 +91,9 @@ def test_a_search_makes_as_many_simulations_as_asked(tmp_path):
         html = export(options)[0].read_text(encoding="utf-8")
         (worker,) = re.findall(r'<script type="text/plain" id="worker">\n(.*?)</script>', html, re.DOTALL)
         script = worker.replace("<\\/script", "</script").partition("const turn = new MessageChannel")[0]
-        made += json.loads(node(script + FIRST_MOVES, json.dumps([[player, simulations]])))
-    assert made == [50, 33, 5, 40]
+        games = [[[player, player], simulations], [["person", player], 200]]
+        made.append(json.loads(node(script + SIMULATIONS_MADE, json.dumps(games))))
+    assert made == [[50, 200], [33, 200], [5, 200], [40, 200]]
 
 
 @needs_node

@@ -33,6 +33,8 @@ from agents.storage.weights import load_network
 from agents.training import proof_file
 from envs.game import Game
 
+GAMES = 500  # played together
+PATIENCE = 20  # rounds of games without a new position
 SOLVER = Path(__file__).with_name("solve_foq.c")
 RANDOM_SHARES = 0.0, 0.05, 0.1, 0.2, 0.5, 1.0  # of the moves of a game
 ROWS = 24  # of each power of two of the visits that a position took
@@ -59,9 +61,13 @@ class Command(config.Options):
 
 
 def positions(game: Game, network: str, free: tuple[int, int], seed: int) -> Iterator[tuple[int, int, int]]:
-    """Different positions of games, without end: the ripped squares as bits, the mover's queen and the other one."""
+    """Different positions of games: the ripped squares as bits, the mover's queen and the other one.
+
+    Raises:
+        ValueError: games lead to no further position.
+    """
     trained, chance = load_network(network, game), np.random.default_rng(seed)
-    evaluate, games, seen = make_evaluate(game, trained.net), 500, set()
+    evaluate, seen, vain = make_evaluate(game, trained.net), set(), 0
 
     @jax.jit
     def ply(states: Any, key: Any, share: Any) -> Any:
@@ -73,21 +79,23 @@ def positions(game: Game, network: str, free: tuple[int, int], seed: int) -> Ite
         after = jax.vmap(game.move)(states, jnp.where(jax.random.uniform(third, own.shape) < share, other, own))
         return jax.tree.map(lambda x, y: jnp.where(over.reshape(-1, *[1] * (x.ndim - 1)), x, y), states, after)
 
-    while True:
-        share, wanted = chance.choice(RANDOM_SHARES, games), chance.integers(free[0], free[1] + 1, games)
-        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (games, *x.shape)), game.init())
-        waiting = np.ones(games, bool)
+    while vain < PATIENCE:
+        share, wanted = chance.choice(RANDOM_SHARES, GAMES), chance.integers(free[0], free[1] + 1, GAMES)
+        states = jax.tree.map(lambda x: jnp.broadcast_to(x, (GAMES, *x.shape)), game.init())
+        waiting, vain = np.ones(GAMES, bool), vain + 1
         for _ in range(game.max_plies):
-            left = game.num_actions - np.asarray(states.ripped).reshape(games, -1).sum(-1)
+            left = game.num_actions - np.asarray(states.ripped).reshape(GAMES, -1).sum(-1)
             over = np.asarray(jax.vmap(game.over)(states))
             for i in np.flatnonzero(waiting & (left <= wanted)):
                 waiting[i], position = False, as_numbers(states, i)
                 if left[i] >= free[0] and not over[i] and position not in seen:
                     seen.add(position)
+                    vain = 0
                     yield position
             if not waiting.any():
                 break
             states = ply(states, jax.random.key(chance.integers(2**31)), share)
+    raise ValueError(f"expected more positions with {free[0]} to {free[1]} free squares, got {len(seen)}")
 
 
 def as_numbers(states: Any, i: int) -> tuple[int, int, int]:
@@ -124,9 +132,11 @@ def main() -> None:
     with cli.errors():
         command = cli.parse_command(Command, sys.argv[1:])
         game = envs.make(command.env)
-        queens = len(game.init().queens)
         if game.name not in {envs.make(name).name for name in ("foq", "foq_single")}:
             raise ValueError(f"expected foq or foq_single on the usual board, got {game.name}")
+        if not command.out.parent.is_dir():
+            raise ValueError(f"expected a folder for {command.out.name}, got {command.out.parent}")
+        queens = len(game.init().queens)
         starts = positions(game, f"models/{command.env}", command.free, command.seed)
         ends = time.monotonic() + 60 * command.minutes
         lines: list[list[str]] = []
@@ -140,12 +150,15 @@ def main() -> None:
                 done = subprocess.run(given, input=text, capture_output=True, text=True, check=True)
                 return [line.split() for line in done.stdout.splitlines()]
 
-            while time.monotonic() < ends:
-                batches = [[next(starts) for _ in range(50)] for _ in range(command.processes)]
-                for found in together.map(search, batches):
-                    lines += found
-                print(f"{len(lines)} positions, {max(0, ends - time.monotonic()) / 60:.0f} min left", flush=True)
-        write(command.out, game, lines)
+            try:
+                while time.monotonic() < ends:
+                    batches = [[next(starts) for _ in range(50)] for _ in range(command.processes)]
+                    for found in together.map(search, batches):
+                        lines += found
+                    print(f"{len(lines)} positions, {max(0, ends - time.monotonic()) / 60:.0f} min left", flush=True)
+            finally:  # also of a time cut short
+                if lines:
+                    write(command.out, game, lines)
 
 
 if __name__ == "__main__":

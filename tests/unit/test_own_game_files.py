@@ -107,10 +107,44 @@ def test_how_a_random_game_ended_is_shown():
     assert shown[1:] in (["# .", "# ."], [". #", ". #"])
 
 
-def test_options_of_make_need_defaults(tmp_path):
-    path = changed(tmp_path / "mine.py", "def make(rows: int = 4, cols", "def make(rows, cols")
-    with pytest.raises(ValueError, match="expected a default for the option rows of make, got none"):
-        envs.make(str(path))
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ("rows", "expected a default for the option rows of make, got none"),
+        ("rows=None", "expected a truth value, a number or text as default of rows, got None"),
+        ("rows=(4, 4)", r"expected a truth value, a number or text as default of rows, got \(4, 4\)"),
+    ],
+)
+def test_options_of_make_need_defaults(rows, words, tmp_path):
+    path = changed(tmp_path / "mine.py", "def make(rows: int = 4, cols: int = 4", f"def make({rows}, cols=4")
+    with pytest.raises(ValueError, match=words):
+        envs.make(f"{path}:rows=5")
+
+
+def test_draws_are_won_by_nobody():
+    """Random games of tic-tac-toe in which the first player never wins, or the second one never does, are refused;
+    games that are all drawn are not."""
+    rule = "random games are not all won by one player"
+    game = envs.make("tictactoe")
+    assert said_of(game, rule) == ""
+    for spoilt, words in ((0, "got player 1 in all"), (1, "got player 0 in all")):
+        drawn = lambda s, spoilt=spoilt: jnp.where(game.rewards(s)[spoilt] > 0, 0.0, game.rewards(s))
+        assert words in said_of(dataclasses.replace(game, rewards=drawn), rule)
+    assert said_of(dataclasses.replace(game, rewards=lambda s: 0 * game.rewards(s)), rule) == ""
+
+
+def test_a_board_may_count_from_0():
+    game, rule = envs.make("tictactoe"), "bad action names are refused"
+    from_0 = {f"{'abc'[code % 3]}{code // 3}": code for code in range(9)}
+
+    def parse(name: str) -> int:
+        if name not in from_0:
+            raise ValueError(f"no move {name}")
+        return from_0[name]
+
+    named = dataclasses.replace(game, action_name=lambda code: list(from_0)[code], parse_action=parse)
+    assert said_of(named, rule) == ""
+    assert said_of(dataclasses.replace(named, parse_action=lambda name: from_0.get(name, 0)), rule) != ""
 
 
 @pytest.mark.parametrize("name", ["hex:size=5,swap=false", "chess:size=5", "evopawness:history=1"])

@@ -84,6 +84,11 @@ def test_likelihoods_by_hand():
     assert expected_score(400 * np.log10(3)) == pytest.approx(0.75)
 
 
+def test_the_largest_differences_are_decided():
+    assert decided(np.ones(10), 0, 4000) == "stronger"
+    assert decided(np.full(100, 0.5), 0, 4000) == "not stronger"
+
+
 @pytest.mark.parametrize(("truth", "wrong"), [(0, "stronger"), (60, "not stronger")])
 def test_errors_are_as_rare_as_promised(truth, wrong):
     """Two hundred matches of players whose difference is known, pairs of independent games with draws."""

@@ -345,6 +345,15 @@ def test_a_folder_that_cannot_be_renamed_is_refused_before_training(monkeypatch,
         assert [path.name for path in folder.iterdir()] == ["metrics.jsonl"]
 
 
+def test_a_name_that_would_be_that_of_a_player_is_refused(tmp_path):
+    with (
+        pytest.raises(ValueError, match="--out: expected a name without @, .*, got run@home"),
+        open_folder(dataclasses.replace(SMALL, out=str(tmp_path / "run@home")), None),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("files", [False, True])
 def test_the_network_is_kept_where_the_last_checkpoint_fails(parts, monkeypatch, tmp_path, files):
     """As one file, which plays as the weights that were to be saved."""

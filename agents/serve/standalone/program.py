@@ -19,14 +19,19 @@ from agents.serve.standalone.convert import convert
 from agents.storage.weights import TrainedNetwork
 from envs.game import Game
 
-BATCH = 8  # positions that the network evaluates at once; no game has more symmetries
+BATCH = 8  # positions that the network evaluates at once; no game of the project has more symmetries
 STEP = 32  # simulations between two looks at the clock, as in search.js
 
 
 def functions(game: Game, trained: TrainedNetwork | None) -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """The functions of a page with example arguments, for `convert`."""
+    """The functions of a page with example arguments, for `convert`.
+
+    Raises:
+        ValueError: the game has too many symmetries.
+    """
     s, a = game.init(), jnp.int32(0)
-    assert len(game.symmetries) <= BATCH
+    if len(game.symmetries) > BATCH:
+        raise ValueError(f"{game.name}: expected at most {BATCH} symmetries for a page, got {len(game.symmetries)}")
     found: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         "move": (game.move, (s, a)),
         "picture": (game.drawing.codes, (s,)),

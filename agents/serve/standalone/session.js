@@ -316,7 +316,7 @@ class Session {
     let tree = ply === this.actions.length ? this.trees.get(engine)?.tree : null;
     if (!tree) tree = new Tree(engine, position.state);
     if (ply === this.actions.length) this.trees.set(engine, {tree});
-    return {kind, done, ply, tree, simulations: number || limits.simulations, seconds: limits.seconds,
+    return {kind, done, ply, tree, simulations: (kind === "move" && number) || limits.simulations, seconds: limits.seconds,
       begun: performance.now(), before: tree.simulations, steps: null, stopped: false, choice: -1};
   }
 
