@@ -81,7 +81,8 @@ class Task:
     @property
     def name(self) -> str:
         arm = self.arm.replace(", ", "_").replace(" ", "_")
-        return f"{self.game.partition(':')[0]}-{arm}-{self.budget}-{self.seed}"
+        game = self.game.replace(":", "_").replace("=", "")
+        return f"{game}-{arm}-{self.budget}-{self.seed}"
 
     @property
     def result(self) -> Path:
@@ -124,7 +125,7 @@ def train(game: str, arm: str, seed: int, iterations: int, out: Path) -> list[di
 
 def quickest(figures: list[dict[str, Any]]) -> float:
     """Seconds of an iteration. The least of several, since other work can only make one longer."""
-    return min(row["seconds"] for row in figures[2:])
+    return min(row["seconds"] for row in figures[2:] or figures)
 
 
 @functools.cache

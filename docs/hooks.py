@@ -16,7 +16,8 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 RELATIVE = re.compile(r"\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
-SOURCES = ("envs/**/*.py", "agents/**/*.py", "agents/serve/*/*.*", "models/*/*.npz", "play.py")  # of the games' pages
+# What the pages of the games are made of; the cards of networks have their strength.
+SOURCES = ("envs/**/*.py", "agents/**/*.py", "agents/serve/*/*.*", "models/*/*.npz", "models/*/README.md", "play.py")
 
 
 def on_config(config: Any) -> None:

@@ -120,6 +120,9 @@ def check_network(game, net, weights):
 
 X = np.array([[3, -5, 127, 0], [-128, 7, 1, -1], [2, 2, 9, -9]], np.int32)
 F = np.linspace(-2, 3, 12, dtype=np.float32).reshape(3, 4)
+EIGHTHS = np.round(8 * F) / 8  # sums of their products are exact, in any order
+LARGE = np.float32([-3e9, -3, -1.5, 2.5, 300, 3e9])
+THIRDS = np.arange(80).reshape(4, 20) % 3 > 0
 CASES = [jnp.abs, jnp.negative, jnp.square]
 
 
@@ -141,6 +144,12 @@ def written(x):
     return jax.lax.dynamic_update_slice(x, x[:2, :2], (9, 1))
 
 
+def convolved(x, row):
+    """`row` of weights about every entry of its row, [1, R, C, 1]."""
+    kernel = jnp.array(row, x.dtype).reshape(1, 3, 1, 1)
+    return jax.lax.conv_general_dilated(x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 SMALL = {
     "wraps": (lambda x: (x.astype(jnp.int8) * jnp.int8(3), x * 1000003, -x.astype(jnp.uint8)), X),
     "shifts": (lambda x: (x << 3, x >> 1, jax.lax.shift_right_logical(x, 28), x << (x & 63)), X),
@@ -153,7 +162,7 @@ SMALL = {
     "writes": (lambda x: (x.at[1, 2].set(5), x.at[x[2] & 1, 3].add(x[0]), x.at[7].set(1)), X),
     "loops": (lambda x: (jax.lax.fori_loop(0, 5, lambda i, y: y + y[i % 3], x), running(x), exchanged(x)), X),
     "branches": (lambda x: (jax.lax.cond(x[0, 0] > 0, jnp.abs, jnp.negative, x), jax.lax.switch(x[2, 0], CASES, x)), X),
-    "products": (lambda x: (x @ x.T, jnp.einsum("ij,kj->ik", x, x), jax.vmap(jnp.dot)(x, x)), F),
+    "products": (lambda x: (x @ x.T, jnp.einsum("ij,kj->ik", x, x), jax.vmap(jnp.dot)(x, x)), EIGHTHS),
     "counts": (lambda x: jnp.dot(x > 1, (x < 3).T, preferred_element_type=jnp.int32), X),
     "parts": (lambda x: (jnp.split(x, [1, 3], 1), jnp.stack([x, -x], 1), jnp.clip(x, -2, x[0, 2]), x.argmin(1)), X),
     "totals": (lambda x: (jnp.cumprod(x, 1), jax.lax.cummax(x, 1, reverse=True), jnp.cumsum(x[:, ::-1], 0)), X),
@@ -162,6 +171,12 @@ SMALL = {
     "padding": (lambda x: jax.lax.pad(x, 5, ((-1, 1, 1), (2, -1, 0))), X),
     "dynamic": (lambda x: (jax.lax.dynamic_slice(x, (x[2, 0], x[0, 0]), (2, 2)), written(x)), X),
     "rounding": (lambda x: (jnp.round(x * 2), jnp.floor(x), x.astype(jnp.int32), jnp.clip(x, -1, 1), x * 0.1 + 0.3), F),
+    "halves": (lambda x: (jax.lax.round(x), jnp.round(x)), np.float32([2.5, 0.5, -0.5, -1.5, 3.2, -7.7])),
+    "out of range": (lambda x: (x.astype(jnp.int32), x.astype(jnp.uint8), x.astype(jnp.int8)), LARGE),
+    "neighbours": (lambda x: convolved(x[None, :, :, None], [1, -4, 1]), X),
+    "small neighbours": (lambda x: convolved(x.astype(jnp.int8)[None, :, :, None] // 9, [1, 2, 1]), X),
+    "weighed neighbours": (lambda x: convolved(x[None, :, :, None], [1, -4, 1]), EIGHTHS),
+    "counts at once": (lambda x: jnp.dot(x > 1, THIRDS, preferred_element_type=jnp.float32), X),
 }  # fmt: skip
 
 

@@ -435,6 +435,9 @@ def test_other_lines_are_neither_repeated_nor_empty():
     for here, other in ((c1, "b1"), (b1, "c1"), (c1, "b1"), (b1, "c1")):
         played.follow(Line((a1, here), None))
         assert played.variations() == [{"from": 1, "words": [other]}]
+    for line in (Line((a1, b1), 0), Line((a1, c1), None), Line((a1, b1, c1), None)):  # the first one was resigned
+        played.follow(line)
+    assert {"from": 2, "words": ["X resigned"]} in played.variations()
 
 
 def test_a_failing_search_is_told_and_others_go_on(context):

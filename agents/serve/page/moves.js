@@ -96,6 +96,7 @@ function drawReview() {
   $("review-words").hidden = !view.review;
   if (!changes("review", [view.review, working?.progress]) || !view.review) return;
   const buttons = moveButtons();
+  for (const button of buttons) button.classList.remove("blunder", "mistake", "inaccuracy");
   for (const move of view.review) if (move.mark) buttons[move.ply]?.classList.add(move.mark);
   const marked = view.review.filter((move) => move.mark);
   const now = working ? `Move ${working.done} of ${working.total}. ` : "";

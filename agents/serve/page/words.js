@@ -74,7 +74,7 @@ function reasonWords() {
   const why = view.resigned !== null ? `${seat(view.resigned)} resigned` : view.reason || view.status;
   const who = winners().length ? winnerWords() : "The game ended";
   const when = `${who} after ${view.ply} move${view.ply === 1 ? "" : "s"}.`;
-  return why === who ? when : `${when} ${why[0].toUpperCase()}${why.slice(1)}.`;
+  return !why || why === who ? when : `${when} ${why[0].toUpperCase()}${why.slice(1)}.`;
 }
 
 /** A message for a few seconds. Inside an open dialog: all else is inert, and under its backdrop. */

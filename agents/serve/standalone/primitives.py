@@ -91,7 +91,6 @@ ENTRYWISE: dict[str, Callable[..., str]] = {
     "population_count": lambda a, d: f"bitsIn({unsigned(a, d)})",
     "clz": lambda a, d: f"(Math.clz32({unsigned(a, d)})-{32 - 8 * d.itemsize})",
     "is_finite": lambda a, d: f"(Number.isFinite({a})?1:0)",
-    "round": called("roundEven"),
     **{name: lambda a, d: a for name in ("copy", "copy_p", "stop_gradient", "optimization_barrier")},
     **{name: called(f"Math.{name}") for name in ("exp", "log", "tanh", "sqrt", "log1p", "expm1", "floor", "ceil",
                                                  "sin", "cos", "tan")},
@@ -117,8 +116,20 @@ PRIMITIVES["device_put"] = lambda code, inputs, params, out: inputs
 def convert_type(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
     (x,), to = inputs, out.dtype
     same = x.dtype == np.bool_ or (x.dtype.kind == to.kind and x.dtype.itemsize <= to.itemsize)
-    change = (lambda a, d: f"({a}!==0?1:0)") if to == np.bool_ else (lambda a, d: a if same else wrapped(a, to))
+    if to == np.bool_:
+        change = lambda a, d: f"({a}!==0?1:0)"
+    elif x.dtype.kind == "f" and to.kind in "iu":  # numbers out of range become the nearest one
+        least, most = np.iinfo(to).min, np.iinfo(to).max
+        change = lambda a, d: wrapped(f"Math.min(Math.max({a},{least}),{most})", to)
+    else:
+        change = lambda a, d: a if same else wrapped(a, to)
     return entrywise(change)(code, inputs, params, out)
+
+
+@primitive("round")
+def rounded(code: Code, inputs: list[Value], params: Any, out: Shape) -> Values:
+    even = params["rounding_method"] == lax.RoundingMethod.TO_NEAREST_EVEN
+    return entrywise(called("roundEven" if even else "roundAway"))(code, inputs, params, out)
 
 
 @primitive("select_n")
@@ -369,7 +380,8 @@ def dot_general(code: Code, inputs: list[Value], params: Any, out: Shape) -> Val
     a, b = inputs
     (ca, cb), (ba, _) = params["dimension_numbers"]
     plain = (tuple(ca), tuple(cb), tuple(ba)) == ((len(a.shape) - 1,), (0,), ())
-    if plain and b.const is not None and b.const.ndim == 2 and b.size >= MATRIX and out.dtype == np.float32:
+    floats = {a.dtype, b.dtype, out.dtype} == {np.dtype(np.float32)}
+    if plain and b.const is not None and b.const.ndim == 2 and b.size >= MATRIX and floats:
         return matrix_product(code, code.whole(a), b.const, out)
     (result,) = code.inline(lambda a, b: products(a, b, params["dimension_numbers"], out.dtype), inputs)
     return result
@@ -412,7 +424,11 @@ def convolution(code: Code, inputs: list[Value], params: Any, out: Shape) -> Val
     rows = (*out.shape[:3], high, wide * deep)
     windows = code.copy(code.view(rows, x.dtype, s.name, s.offset, (*s.strides[:3], s.strides[1], 1)))
     flat = moved(code, windows, places((*out.shape[:3], high * wide * deep)))
-    return matrix_product(code, flat, kernel.reshape(-1, out.shape[3]), out)
+    if x.dtype == np.float32:
+        return matrix_product(code, flat, kernel.reshape(-1, out.shape[3]), out)
+    table = jnp.asarray(kernel.reshape(-1, out.shape[3]))
+    (result,) = code.inline(lambda flat: products(flat, table, (((3,), (0,)), ((), ())), out.dtype), [flat])
+    return result
 
 
 # Primitives written in others

@@ -43,6 +43,7 @@ function fastMatmul(bytes, memory) {
 // Numbers, as converted functions compute them
 
 const f = Math.fround;
+const roundAway = (x) => Math.sign(x) * Math.floor(Math.abs(x) + 0.5);
 const roundEven = (x) => { const r = Math.round(x); return r - x === 0.5 && r % 2 ? r - 1 : r; };
 
 function bitsIn(x) {

@@ -368,7 +368,9 @@ class Session {
       status: now.status, reason: "", lesson: about.lesson.length > 0, svg: now.svg, legal: this.over ? [] : waysOf(about.actions, now.legal),
       history: this.actions.map((a, i) => ({action: this.name(a), words: about.actions[a].words, player: this.positions[i].player})),
       last: this.last(this.actions.length), undo: this.actions.length > 0 || this.resigned !== null,
-      lines: this.lines.map((line) => ({from: this.shared(line), words: line.actions.slice(this.shared(line)).map((a) => about.actions[a].words)})),
+      lines: this.lines.map((line) => ({from: this.shared(line), words: [
+        ...line.actions.slice(this.shared(line)).map((a) => about.actions[a].words),
+        ...(line.resigned === null ? [] : [`${about.seats[line.resigned]} resigned`])]})),
       redo: this.undone.length > 0 && this.resigned === null, save: this.save()};
   }
 

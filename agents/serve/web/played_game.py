@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from agents.serve.views import Position, changed, look_at, way
 from agents.serve.web.requests import Refused, is_whole
 from envs import saved
-from envs.game import Game
+from envs.game import Game, seats
 
 MOST_VARIATIONS = 20  # lines that were left for another move; the oldest makes room
 
@@ -191,5 +191,8 @@ class PlayedGame:
         found = []
         for line in self.lines:
             start = self._shared(line)
-            found.append({"from": start, "words": [way(self.game, action).words for action in line.actions[start:]]})
+            words = [way(self.game, action).words for action in line.actions[start:]]
+            if line.resigned is not None:
+                words.append(f"{seats(self.game)[line.resigned]} resigned")
+            found.append({"from": start, "words": words})
         return found
