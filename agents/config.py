@@ -226,7 +226,7 @@ class NetworkOptions(Options):
     under the symmetries of the game. Then --augment and --leaf_symmetry matter only in positions that are their own
     images."""
     normalisation: Literal["batch", "layer", "none"] = "batch"
-    """Normalisation of the body. agents/network/network.py gives the measurement behind the default."""
+    """Normalisation of the body. agents/network/normalisation.py gives the measurement behind the default."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Arithmetic of the body and of the policy's hidden layers; weights and the rest of the heads stay in float32."""
     future_weight: Annotated[float, Range(least=0)] = 0.0

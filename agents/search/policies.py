@@ -118,7 +118,7 @@ def make_tree_policy(
         if config.early_urge:
             assert game.hints.urge is not None
             urge = config.early_urge * jax.vmap(game.hints.urge)(states)
-            urged["urge"] = at_edges(jnp.where((plies >= URGENT_FROM)[:, None] & explore, urge, 0.0))
+            urged["urge"] = at_edges(jnp.where(((plies >= URGENT_FROM) & explore)[:, None], urge, 0.0))
         return run(weights, key, tree, expand, draw, plies, config, explore, **urged)
 
     tree_policy = assemble_tree_policy(game, root, run_simulations, policy, num_slots, config.proofs, packing)

@@ -99,8 +99,10 @@ def _named(rows: ProvedRows) -> dict[str, Any]:
 def _demand_sound(rows: ProvedRows, game: Game) -> None:
     """
     Raises:
-        ValueError: a number out of range.
+        ValueError: no row, or a number out of range.
     """
+    if not len(rows.value):
+        raise ValueError("expected positions, got none")
     for text, fine in (
         ("the result -1, 0 or 1", np.isin(rows.value, (-1, 0, 1))),
         (f"moves from 0 to {game.num_actions - 1}", (rows.actions >= -1) & (rows.actions < game.num_actions)),

@@ -53,6 +53,7 @@ def sizes_are_plain_positive_numbers(bench: Bench) -> None:
     for name in ("num_players", "num_actions", "max_plies", "max_legal"):
         size = getattr(game, name)
         assert type(size) is int and size >= 1, f"{name}: expected a positive int, got {size!r}"
+    assert game.num_players >= 2, f"num_players: expected 2 or more, got {game.num_players}"
     most = f"at most num_actions = {game.num_actions}"
     assert game.max_legal <= game.num_actions, f"max_legal: expected {most}, got {game.max_legal}"
     assert max(game.num_actions, game.max_plies) < 2**15, "codes and plies are kept in 16 bits"

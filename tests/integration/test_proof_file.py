@@ -113,6 +113,9 @@ def test_what_cannot_be_is_refused(golden, tmp_path):
     np.savez(path, **arrays | {".value": arrays[".value"].astype(np.int32)})
     with pytest.raises(ValueError, match=r"t.npz: expected \.value of .*int8.*, got .*int32"):
         proof_file.read(path, game)
+    np.savez(path, **{name: x if name == "game" else x[:0] for name, x in arrays.items()})
+    with pytest.raises(ValueError, match="t.npz: expected positions, got none"):
+        proof_file.read(path, game)
     np.savez(path, **{name: x for name, x in arrays.items() if name != ".right"})
     with pytest.raises(ValueError, match=r"t.npz: .*\.right"):
         proof_file.read(path, game)

@@ -121,6 +121,12 @@ def test_options_of_make_need_defaults(rows, words, tmp_path):
         envs.make(f"{path}:rows=5")
 
 
+def test_a_game_for_one_is_refused():
+    game, rule = envs.make("tictactoe"), "sizes are plain positive numbers"
+    assert said_of(game, rule) == ""
+    assert "num_players: expected 2 or more, got 1" in said_of(dataclasses.replace(game, num_players=1), rule)
+
+
 def test_draws_are_won_by_nobody():
     """Random games of tic-tac-toe in which the first player never wins, or the second one never does, are refused;
     games that are all drawn are not."""

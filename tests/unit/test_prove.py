@@ -64,6 +64,19 @@ def test_more_players_are_refused():
         proof_number.make_prover(envs.make("foq_multi"), MANY)
 
 
+def test_all_moves_of_a_position_have_room():
+    """X has to block a row of four, one of 521 moves, and is not lost then. More moves than there was room for made it
+    lost, with a proof."""
+    game = envs.make("gomoku:size=23")
+    state = saved.replay(game, game.init(), ["r1", "s1", "a23", "t1", "c21", "u1", "e19", "v1"])[0][-1]
+    with pytest.raises(ValueError, match="gomoku.*: proofs need room for at least 786 positions, got 512"):
+        make_solver(game, 512)
+    verdict = make_solver(game, 1024)(state, all_moves=True)
+    block = game.parse_action("w1")
+    assert verdict.moves[block] is None
+    assert {value for action, value in verdict.moves.items() if action != block} == {-1}
+
+
 # As a player
 
 
