@@ -125,7 +125,7 @@ def write(path: Path, game: Game, lines: list[list[str]]) -> None:
     )
     free = (~ripped).sum(-1)
     hard = np.clip(1.4 ** (np.log2(visits + 1) - 7), 1, 20)
-    proof_file.write(path, game, states, values, right, hard * np.clip((free - 40) / 2, 1, 5))
+    proof_file.write(path, game, states, values, right, hard * np.clip((free - 32) / 2, 0.3, 6))
 
 
 def main() -> None:
