@@ -16,7 +16,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).parents[1]
 REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
 RELATIVE = re.compile(r"\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
-# What the pages of the games are made of; the cards of networks have their strength.
+# Sources of the game pages. They show the strengths that the model cards state.
 SOURCES = ("envs/**/*.py", "agents/**/*.py", "agents/serve/*/*.*", "models/*/*.npz", "models/*/README.md", "play.py")
 
 

@@ -122,8 +122,8 @@ def _module(name: str) -> Any:
         if default is inspect.Parameter.empty:
             raise ValueError(f"own game '{name}': expected a default for the option {option} of make, got none")
         if not isinstance(default, bool | int | float | str):
-            kinds = "a truth value, a number or text"
-            raise ValueError(f"own game '{name}': expected {kinds} as default of {option}, got {default!r}")
+            kinds = "a bool, a number or a string"
+            raise ValueError(f"own game '{name}': expected {kinds} as the default of {option}, got {default!r}")
     _own[name] = module
     return module
 

@@ -24,12 +24,14 @@ def open_folder(config: RunOptions, resume: Path | None) -> Iterator[Path]:
     overwritten; files of an unsaved run, or of somebody else, are set aside.
 
     Raises:
-        ValueError: it holds a run, its name is that of a player, another process trains there, or it is not shared.
+        ValueError: it holds a run, its name contains @, another process trains there, or it is not shared.
     """
     name = f"{Path(config.env.split(':')[0]).stem}-{time.strftime('%Y%m%d-%H%M%S')}"
     folder = resume.parent.parent if resume else Path(processes.broadcast_str(config.out or f"runs/{name}"))
     if resume is None and "@" in folder.name:
-        raise ValueError(f"--out: expected a name without @, which begins the strength of a player, got {folder.name}")
+        raise ValueError(
+            f"--out: expected a name without @, which separates a network from its strength, got {folder.name}"
+        )
     trouble = ""
     with contextlib.ExitStack() as claim:
         if processes.is_main_process():

@@ -52,8 +52,8 @@ def make_solver(game: Game, max_positions: int = 1 << 20, evaluate: Evaluate | N
     early if the graph is full, the time is over, or `asked` returns True. `tell` repeatedly gets a progress line.
 
     Raises:
-        ValueError: the game is not for two players, or `max_positions` is too small for all moves of a position and a
-            round of the search.
+        ValueError: the game is not for two players, or `max_positions` cannot hold all moves of a position and a round
+            of the search.
     """
     if max_positions < (least := game.max_legal + 1 + LANES):
         raise ValueError(f"{game.name}: proofs need room for at least {least} positions, got {max_positions}")

@@ -83,7 +83,7 @@ def no_proof_targets(game: Game, config: Config) -> ProofTargets:
 
 def make_teach(game: Game, config: Config) -> Callable[[ProofTargets, Lanes, Array], tuple[ProofTargets, ProofMetrics]]:
     """`teach(targets, lanes, key) -> (targets, ProofMetrics)`, inside a function mapped over the mesh. Every device
-    searches from a few of its lanes, once for about `ROWS_PER_SEARCH` rows, with its own `key`.
+    searches from a few of its lanes, once per about `ROWS_PER_SEARCH` rows, with its own `key`.
 
     Raises:
         ValueError: the game is not for two players, or there is no room for a round of the search.

@@ -83,7 +83,7 @@ function answers(asked) {
 
 @needs_node
 def test_a_search_makes_as_many_simulations_as_asked(tmp_path):
-    """Moves as many as the player's name says, analyses as many as the page asks for."""
+    """For a move, the number in the player's name. For an analysis, the number that the page asks for."""
     asked = {"uct:50": 4096, "uct:33": 4096, "uct:5": 4096, "models/tictactoe": 40}
     made = []
     for player, simulations in asked.items():

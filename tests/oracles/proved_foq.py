@@ -4,7 +4,8 @@
 
 Games of the shipped network, with a share of random moves, lead to positions with many free squares. solve_foq.c, which
 needs a C compiler, searches from each of them, and returns positions met on the way. Those that took many visits are
-drawn more often, and so are those with many free squares.
+drawn more often, and so are those with many free squares. The solved positions of tests/golden, and the positions after
+their moves, are left out, so that they still measure what a network has learned.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import tyro
 
 import envs
 from agents import config
+from agents.arena.solved_positions import read_positions
 from agents.config import Range
 from agents.network.inference import make_evaluate
 from agents.runtime import cli
@@ -36,6 +38,8 @@ from envs.game import Game
 GAMES = 500  # played together
 PATIENCE = 20  # rounds of games without a new position
 SOLVER = Path(__file__).with_name("solve_foq.c")
+GOLDEN = Path(__file__).parents[1] / "golden"
+SOLVED = {"foq": GOLDEN / "foq_solved.jsonl.gz", "foq_single": GOLDEN / "foq_variants_solved.jsonl.gz"}
 RANDOM_SHARES = 0.0, 0.05, 0.1, 0.2, 0.5, 1.0  # of the moves of a game
 ROWS = 24  # of each power of two of the visits that a position took
 
@@ -104,18 +108,38 @@ def as_numbers(states: Any, i: int) -> tuple[int, int, int]:
     return (ripped, queens[0], 0) if len(queens) == 1 else (ripped, queens[mover], queens[1 - mover])
 
 
+def held_out(game: Game, file: Path) -> set[tuple[int, int, int]]:
+    """The solved positions of a file and those after one of their moves, in all orientations, in the form of
+    `positions`."""
+    solved = read_positions(file, game)
+    rows, moves = np.nonzero(solved.legal)
+    after = jax.vmap(game.move)(jax.tree.map(lambda x: jnp.asarray(x)[rows], solved.states), jnp.asarray(moves))
+    found = set()
+    for states in (solved.states, after):
+        for symmetry in game.symmetries:
+            turned = jax.device_get(jax.vmap(symmetry.state)(states))
+            found |= {as_numbers(turned, i) for i in range(len(turned.to_move))}
+    return found
+
+
 def bits(numbers: list[int], squares: int) -> np.ndarray:
     """bool[N, S]"""
     packed = b"".join(number.to_bytes(16, "little") for number in numbers)
     return np.unpackbits(np.frombuffer(packed, np.uint8).reshape(-1, 16), 1, squares, "little").astype(bool)
 
 
+def place(line: list[str]) -> tuple[int, int, int]:
+    """The position of a line that the solver printed."""
+    return int(line[0], 16), int(line[1]), int(line[2])
+
+
 def write(path: Path, game: Game, lines: list[list[str]]) -> None:
     """Writes the rows that the solver printed."""
     start, count = game.init(), len(lines)
-    queens = np.array([[int(x) for x in line[1:3]] for line in lines], np.int16)[:, : len(start.queens)]
+    places = [place(line) for line in lines]
+    queens = np.array([position[1:] for position in places], np.int16)[:, : len(start.queens)]
     values, visits = (np.array([int(line[i]) for line in lines]) for i in (3, 4))
-    ripped = bits([int(line[0], 16) for line in lines], game.num_actions)
+    ripped = bits([position[0] for position in places], game.num_actions)
     right = bits([0 if line[5] == "-" else int(line[5], 16) for line in lines], game.num_actions)
     states = start._replace(
         ripped=ripped.reshape(count, *start.ripped.shape),
@@ -132,12 +156,13 @@ def main() -> None:
     with cli.errors():
         command = cli.parse_command(Command, sys.argv[1:])
         game = envs.make(command.env)
-        if game.name not in {envs.make(name).name for name in ("foq", "foq_single")}:
+        name = game.name.partition(":")[0]
+        if name not in SOLVED or game.name != envs.make(name).name:
             raise ValueError(f"expected foq or foq_single on the usual board, got {game.name}")
         if not command.out.parent.is_dir():
             raise ValueError(f"expected a folder for {command.out.name}, got {command.out.parent}")
         queens = len(game.init().queens)
-        starts = positions(game, f"models/{command.env}", command.free, command.seed)
+        starts, measured = positions(game, f"models/{name}", command.free, command.seed), held_out(game, SOLVED[name])
         ends = time.monotonic() + 60 * command.minutes
         lines: list[list[str]] = []
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(command.processes) as together:
@@ -154,7 +179,7 @@ def main() -> None:
                 while time.monotonic() < ends:
                     batches = [[next(starts) for _ in range(50)] for _ in range(command.processes)]
                     for found in together.map(search, batches):
-                        lines += found
+                        lines += [line for line in found if place(line) not in measured]
                     print(f"{len(lines)} positions, {max(0, ends - time.monotonic()) / 60:.0f} min left", flush=True)
             finally:  # also of a time cut short
                 if lines:

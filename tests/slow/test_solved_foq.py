@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 import pytest
-from proved_foq import SOLVER, write
+from proved_foq import SOLVED, SOLVER, held_out, place, write
 
 import envs
 from agents.solvers.solve import make_solver
@@ -71,3 +71,21 @@ def test_sampled_positions_have_the_results_that_our_own_proofs_find(program, va
             seen += 1
             assert set(rows.actions[i][rows.right[i]]) == {a for a, value in answer.moves.items() if value == 1}
     assert seen > 5
+
+
+@pytest.mark.parametrize("variant", SOLVED)
+def test_positions_that_measure_are_left_out(program, variant):
+    """Of those met on the way from a golden position: itself and those after its moves, and nothing that is deeper."""
+    measured = held_out(envs.make(variant), SOLVED[variant])
+    record = min(golden(variant, SOLVED[variant].name), key=lambda record: len(record["ripped"]))
+    met = {place(line) for line in ask(program, [record], "20000", "10000")}
+    queens, mover = record["queens"], record["to_move"]
+    ripped, mine = sum(1 << square for square in record["ripped"]), queens[mover if len(queens) > 1 else 0]
+    known = met & measured
+    assert {position[:2] for position in known if position[0] == ripped} == {(ripped, mine)}
+    assert 1 < len(known) <= 1 + 40  # no position has more moves
+    assert len(met - measured) > 100
+    cols = 8 if variant == "foq_single" else 9
+    mirrored = lambda square: square // cols * cols + cols - 1 - square % cols
+    turned = sum(1 << mirrored(square) for square in record["ripped"])
+    assert any(position[:2] == (turned, mirrored(mine)) for position in measured)

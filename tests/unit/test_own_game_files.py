@@ -111,8 +111,8 @@ def test_how_a_random_game_ended_is_shown():
     ("rows", "words"),
     [
         ("rows", "expected a default for the option rows of make, got none"),
-        ("rows=None", "expected a truth value, a number or text as default of rows, got None"),
-        ("rows=(4, 4)", r"expected a truth value, a number or text as default of rows, got \(4, 4\)"),
+        ("rows=None", "expected a bool, a number or a string as the default of rows, got None"),
+        ("rows=(4, 4)", r"expected a bool, a number or a string as the default of rows, got \(4, 4\)"),
     ],
 )
 def test_options_of_make_need_defaults(rows, words, tmp_path):
@@ -121,15 +121,14 @@ def test_options_of_make_need_defaults(rows, words, tmp_path):
         envs.make(f"{path}:rows=5")
 
 
-def test_a_game_for_one_is_refused():
+def test_one_player_games_are_refused():
     game, rule = envs.make("tictactoe"), "sizes are plain positive numbers"
     assert said_of(game, rule) == ""
     assert "num_players: expected 2 or more, got 1" in said_of(dataclasses.replace(game, num_players=1), rule)
 
 
-def test_draws_are_won_by_nobody():
-    """Random games of tic-tac-toe in which the first player never wins, or the second one never does, are refused;
-    games that are all drawn are not."""
+def test_draws_count_for_nobody():
+    """The rule fails if only one player of tic-tac-toe ever wins. It accepts a game that is always drawn."""
     rule = "random games are not all won by one player"
     game = envs.make("tictactoe")
     assert said_of(game, rule) == ""
@@ -139,7 +138,7 @@ def test_draws_are_won_by_nobody():
     assert said_of(dataclasses.replace(game, rewards=lambda s: 0 * game.rewards(s)), rule) == ""
 
 
-def test_a_board_may_count_from_0():
+def test_rows_may_count_from_0():
     game, rule = envs.make("tictactoe"), "bad action names are refused"
     from_0 = {f"{'abc'[code % 3]}{code // 3}": code for code in range(9)}
 

@@ -65,8 +65,8 @@ def test_more_players_are_refused():
 
 
 def test_all_moves_of_a_position_have_room():
-    """X has to block a row of four, one of 521 moves, and is not lost then. More moves than there was room for made it
-    lost, with a proof."""
+    """One of the 521 legal moves blocks a row of four, and X is then not lost. A graph with room for fewer positions
+    used to prove X lost."""
     game = envs.make("gomoku:size=23")
     state = saved.replay(game, game.init(), ["r1", "s1", "a23", "t1", "c21", "u1", "e19", "v1"])[0][-1]
     with pytest.raises(ValueError, match="gomoku.*: proofs need room for at least 786 positions, got 512"):

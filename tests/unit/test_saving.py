@@ -345,7 +345,7 @@ def test_a_folder_that_cannot_be_renamed_is_refused_before_training(monkeypatch,
         assert [path.name for path in folder.iterdir()] == ["metrics.jsonl"]
 
 
-def test_a_name_that_would_be_that_of_a_player_is_refused(tmp_path):
+def test_a_run_name_with_an_at_sign_is_refused(tmp_path):
     with (
         pytest.raises(ValueError, match="--out: expected a name without @, .*, got run@home"),
         open_folder(dataclasses.replace(SMALL, out=str(tmp_path / "run@home")), None),

@@ -70,12 +70,12 @@ def test_hint_and_eval_agree_however_often_they_are_asked(monkeypatch, capsys):
     assert len(set(re.findall(r"(\d+) simulations\)", said))) == 1
 
 
-def test_a_file_that_cannot_be_does_not_end_the_game(monkeypatch, capsys):
+def test_an_impossible_file_name_does_not_end_the_game(monkeypatch, capsys):
     wrong = "save ~nobody-here/x.json", "save .", "load ~nobody-here/x"
     said = typed(monkeypatch, capsys, "--env=tictactoe --opponent=person", "a1", *wrong, "b2")
     assert said.count("expected a file, got ~nobody-here/x") == 2
     assert "expected a file, got the folder ." in said
-    assert said.index("the folder .") < said.rindex("O")
+    assert "2  . O ." in said
 
 
 def test_what_is_typed_while_nobody_listens_is_neither_shown_nor_kept(monkeypatch):

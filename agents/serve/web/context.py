@@ -88,7 +88,7 @@ def _game_of(folder: str, changed_at: float) -> str | None:
 
 def _runs(name: str) -> list[str]:
     """Runs of a game under runs/, newest first."""
-    named = (path for path in Path("runs").glob("*") if "@" not in path.name)  # no player has such a name
+    named = (path for path in Path("runs").glob("*") if "@" not in path.name)  # @ would begin the strength
     folders = [path for path in named if checkpoint.numbered(path / "networks")]
     times = {str(path): (path / "networks").stat().st_mtime for path in folders}
     newest = sorted(times, key=lambda folder: times[folder], reverse=True)[:20]
