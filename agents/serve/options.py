@@ -17,6 +17,18 @@ MOST_SIMULATIONS = 4096  # on the page
 
 
 @dataclasses.dataclass(frozen=True)
+class Limits:
+    """The budget of a search."""
+
+    simulations: int
+    seconds: float
+
+
+USUAL = Limits(128, 5.0)
+EXPORTED = Limits(MOST_SIMULATIONS, 1.0)  # an exported page makes as many simulations as its machine can in a second
+
+
+@dataclasses.dataclass(frozen=True)
 class PlayOptions(config.Options):
     """Play a game: on a web page, in the terminal, or with another program through GTP."""
 
@@ -29,10 +41,10 @@ class PlayOptions(config.Options):
     """random, greedy, uct:N, minimax:D, the folder of a run or model, prove:N,PLAYER, or `person` for two people; by
     default the network of models/ for exactly this game, or uct:400 if there is none. prove:N,PLAYER searches N
     positions for a proof, for at most half of the seconds. It plays a proved move, otherwise PLAYER's."""
-    num_simulations: Annotated[int, Range(least=1, most=10**6)] = 128
-    """Maximum simulations of a move, in each tree; on the page up to 4096."""
-    seconds: Annotated[float, Range(above=0, most=LONGEST_TIME)] = 5.0
-    """Maximum seconds of a move."""
+    num_simulations: Annotated[int | None, Range(least=1, most=10**6)] = None
+    """Maximum simulations of a move, in each tree; on the page up to 4096. By default 128, with --export 4096."""
+    seconds: Annotated[float | None, Range(above=0, most=LONGEST_TIME)] = None
+    """Maximum seconds of a move. By default 5, with --export 1."""
     trees: Annotated[int, Range(least=1, most=256)] = 1
     """Trees that search the same position in parallel, in the terminal and through GTP; their results are added up.
     They are shared by as many devices as divide their number, a CPU counting as one for each of its cores."""
@@ -55,10 +67,9 @@ class PlayOptions(config.Options):
 
     def __post_init__(self):
         super().__post_init__()
-        if self.ui == "web" and self.num_simulations > MOST_SIMULATIONS:
-            raise ValueError(
-                f"--num_simulations: expected at most {MOST_SIMULATIONS} on the page, got {self.num_simulations}"
-            )
+        simulations = self.limits.simulations
+        if (self.ui == "web" or self.export) and simulations > MOST_SIMULATIONS:
+            raise ValueError(f"--num_simulations: expected at most {MOST_SIMULATIONS} on the page, got {simulations}")
         if self.ui == "web" and self.opponent and (parse_player(self.opponent).number or 0) > MOST_SIMULATIONS:
             raise ValueError(f"--opponent={self.opponent}: expected at most {MOST_SIMULATIONS} simulations on the page")
         if self.trees > 1 and self.ui == "web":
@@ -67,6 +78,12 @@ class PlayOptions(config.Options):
             raise ValueError("--seat is for --ui=text: on the page choose the players under New game")
         if not self.host:
             raise ValueError("expected an address after --host, got nothing, which would mean every address")
+
+    @property
+    def limits(self) -> Limits:
+        """Of every move."""
+        usual = EXPORTED if self.export else USUAL
+        return Limits(self.num_simulations or usual.simulations, self.seconds or usual.seconds)
 
 
 def opponent(options: PlayOptions, game: Game) -> str:

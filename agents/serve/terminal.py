@@ -40,7 +40,8 @@ class TerminalGame:
             raise ValueError(f"--seat: expected 1 to {game.num_players}, or 0 to watch, got {options.seat}")
         self.mover: Mover | None = None
         if self.spec.kind != PERSON:
-            self.mover = make_mover(self.spec, game, options.num_simulations, options.seconds, trees=options.trees)
+            limits = options.limits
+            self.mover = make_mover(self.spec, game, limits.simulations, limits.seconds, trees=options.trees)
         self.tree_player: TreePlayer | None = None  # made for the first hint or evaluation
         self.thoughts: dict[tuple[int, ...], dict[str, Any]] = {}  # by the moves so far: hint and eval agree
         self.warm: set[str] = set()  # what has searched before, and so is compiled
@@ -125,13 +126,14 @@ class TerminalGame:
         return self.thoughts[moves]
 
     def think(self) -> dict[str, Any]:
+        limits = self.options.limits
         if self.tree_player is None:
             folder = self.spec.path if self.spec.kind == NETWORK else weights.shipped(self.game)
             spec = PlayerSpec(NETWORK, folder) if folder else PlayerSpec(UCT)
-            spec = dataclasses.replace(spec, number=self.options.num_simulations)
+            spec = dataclasses.replace(spec, number=limits.simulations)
             self.tree_player = TreePlayer(spec, self.game, seed=1, trees=self.options.trees)
         self.tree_player.place(self.states[0], self.actions, self.state)
-        self.tree_player.think(self.options.seconds, self.options.num_simulations)
+        self.tree_player.think(limits.seconds, limits.simulations)
         return self.tree_player.report()
 
 

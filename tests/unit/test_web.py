@@ -21,6 +21,7 @@ from web_client import OPTIONS, PEOPLE, ask, begin, rested, served
 import envs
 import play
 from agents.players.spec import PlayerSpec, parse_player
+from agents.serve.options import Limits, PlayOptions
 from agents.serve.views import changed, look_at
 from agents.serve.web import engines, lanes
 from agents.serve.web import server as web
@@ -29,7 +30,7 @@ from agents.serve.web import thinker as thinker_file
 from agents.serve.web.lanes import Job
 from agents.serve.web.played_game import Line, PlayedGame
 from agents.serve.web.requests import Refused
-from agents.serve.web.session import Limits, Session
+from agents.serve.web.session import Session
 from agents.serve.web.sessions import Sessions
 from agents.serve.web.thinker import Thinker
 from agents.storage import weights as models
@@ -481,6 +482,7 @@ def refused(capsys, *arguments) -> str:
         (["--opponent=models/tictactoe"], "expected a network for foq"),
         (["--num_simulations=0"], "expected 1 to"),
         (["--num_simulations=4097"], "at most 4096"),
+        (["--num_simulations=4097", "--ui=text", "--export=page.html"], "at most 4096"),
         (["--opponent=uct:4097"], "at most 4096"),
         (["--opponent=prove:1000,uct:4097"], "at most 4096"),
         (["--opponent=prove:100,random"], "at least 512 positions"),
@@ -493,6 +495,12 @@ def refused(capsys, *arguments) -> str:
 )
 def test_wrong_options_end_in_one_line(capsys, arguments, words):
     assert words in refused(capsys, *arguments)
+
+
+def test_limits_of_a_move_that_are_named_count_even_if_they_are_the_usual_ones():
+    assert PlayOptions().limits == Limits(128, 5.0)
+    assert PlayOptions(export="page.html").limits == Limits(4096, 1.0)
+    assert PlayOptions(export="page.html", num_simulations=128, seconds=5.0).limits == Limits(128, 5.0)
 
 
 def test_a_taken_port_is_named(capsys):

@@ -96,7 +96,7 @@ class Engine:
             raise ValueError(f"--ui=gtp: expected Go, for example --env=go:size=9, got {game.name}")
         self.options = options
         self._turned: tuple[Step, Step] | None = None  # a position, and the same with the other player to move
-        self.spec = _searcher(settings.opponent(options, game), options.num_simulations)
+        self.spec = _searcher(settings.opponent(options, game), options.limits.simulations)
         self.clock: Clock | None = None
         self.left = [(0.0, 0), (0.0, 0)]
         self.take_game(game)
@@ -265,7 +265,7 @@ class Engine:
     def budget(self, player: int) -> tuple[float, int | None]:
         """Seconds and maximum simulations of the next move; with a clock only the time counts."""
         if self.clock is None or not self.timed:
-            return self.options.seconds, self.spec.number
+            return self.options.limits.seconds, self.spec.number
         to_come = (USUAL_LENGTH * self.size**2 - len(self.steps)) / 2
         return self.clock.budget(*self.left[player], to_come), None
 

@@ -18,7 +18,7 @@ from agents.players.human import demand_playable
 from agents.players.spec import NETWORK, UCT, PlayerSpec, parse_player
 from agents.runtime import advice, cli
 from agents.serve.levels import levels
-from agents.serve.options import MOST_SIMULATIONS, UNTRAINED, PlayOptions, opponent
+from agents.serve.options import UNTRAINED, Limits, PlayOptions, opponent
 from agents.serve.standalone import kernel
 from agents.serve.standalone.program import description, javascript_program
 from agents.serve.views import lesson, way
@@ -48,9 +48,8 @@ class Offer:
     game: Game
     opponent: str
     """Folder of a network, or uct:N."""
-    simulations: int
-    """Of a move, as long as nobody chooses others on the page; so are the seconds."""
-    seconds: float
+    limits: Limits
+    """Of a move, as long as nobody chooses others on the page."""
 
     @functools.cached_property
     def trained(self) -> TrainedNetwork | None:
@@ -92,16 +91,7 @@ def offers(options: PlayOptions) -> list[Offer]:
     """The games in `options.env`, which are separated by spaces; `all` means those of the shipped networks."""
     names = _with_shipped_networks() if options.env == ALL else options.env.split()
     games = (demand_playable(envs.make(name)) for name in names)
-    limits = _limits(options)
-    return [Offer(game, _convertible(opponent(options, game)), *limits) for game in dict.fromkeys(games)]
-
-
-def _limits(options: PlayOptions) -> tuple[int, float]:
-    """Simulations and seconds of a move. The defaults of `PlayOptions` suit a server that compiles for its machine; a
-    page thinks for one second, with as many simulations as its machine makes in it."""
-    number = options.num_simulations
-    simulations = MOST_SIMULATIONS if number == PlayOptions.num_simulations else min(number, MOST_SIMULATIONS)
-    return simulations, 1.0 if options.seconds == PlayOptions.seconds else options.seconds
+    return [Offer(game, _convertible(opponent(options, game)), options.limits) for game in dict.fromkeys(games)]
 
 
 def _with_shipped_networks() -> list[str]:
@@ -200,7 +190,7 @@ def session_facts(offer: Offer) -> dict[str, Any]:
         "lesson": lesson(game),
         "seats": seats(game),
         "begins": first_player(game),
-        "limits": {"simulations": offer.simulations, "seconds": offer.seconds},
+        "limits": dataclasses.asdict(offer.limits),
         "opponents": list(dict.fromkeys([player, *others])),
         "levels": [dataclasses.asdict(one) for one in levels(player if offer.trained else None)],
         "actions": [dataclasses.asdict(one) | {"words": one.words} for one in ways],

@@ -267,7 +267,7 @@ def warm(context: ServerContext) -> None:
     """Compiles for the first moves while people look at the board: the search and the rules at the same time, then the
     analysis. Lesson and list of games are prepared last, since they would slow down the others."""
     game, ready = context.own, threading.Event()
-    step = step_of(context.options.num_simulations)
+    step = step_of(context.options.limits.simulations)
     job = Job(game, context.analyst(game), game.init(), 0, step, 1.0, done=lambda _: ready.set())
     player = budgeted(context.opponents(game)[0], step)[0]
     if player not in (PlayerSpec(PERSON), job.player):  # the analysis waits until the opponent has its programs

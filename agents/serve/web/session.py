@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.players.spec import PERSON, PlayerSpec
+from agents.serve.options import Limits
 from agents.serve.views import can_be_taught, changed, way
 from agents.serve.web.context import ServerContext, budgeted
 from agents.serve.web.lanes import Job
@@ -22,14 +23,6 @@ from envs.game import Game, seats, titles
 
 MOST_THINKING_SECONDS = 60.0
 REVIEW_SHARE = 0.5  # simulations of each position of a review, as a share of those of a move
-
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """The budget of a search."""
-
-    simulations: int
-    seconds: float
 
 
 class Session:

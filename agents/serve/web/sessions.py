@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.players.spec import PERSON
-from agents.serve.options import MOST_SIMULATIONS
+from agents.serve.options import MOST_SIMULATIONS, Limits
 from agents.serve.web.context import ServerContext
 from agents.serve.web.requests import Refused, is_whole
-from agents.serve.web.session import MOST_THINKING_SECONDS, Limits, Session
+from agents.serve.web.session import MOST_THINKING_SECONDS, Session
 from envs import saved
 from envs.game import Game, first_player
 
@@ -82,12 +82,12 @@ class Sessions:
         return [self.context.player(game, name) for name in players]
 
     def limits(self, request: dict[str, Any]) -> Limits:
-        options = self.context.options
-        simulations = request.get("simulations", options.num_simulations)
-        seconds = request.get("seconds", options.seconds)
+        usual = self.context.options.limits
+        simulations = request.get("simulations", usual.simulations)
+        seconds = request.get("seconds", usual.seconds)
         if not is_whole(simulations) or not 1 <= simulations <= MOST_SIMULATIONS:
             raise Refused(400, f"simulations: expected a whole number from 1 to {MOST_SIMULATIONS}")
-        least, most = min(LEAST_THINKING_SECONDS, options.seconds), max(MOST_THINKING_SECONDS, options.seconds)
+        least, most = min(LEAST_THINKING_SECONDS, usual.seconds), max(MOST_THINKING_SECONDS, usual.seconds)
         if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not least <= seconds <= most:
             raise Refused(400, f"seconds: expected a number from {least:g} to {most:g}")
         return Limits(simulations, float(seconds))
