@@ -320,6 +320,13 @@ class Config(MatchOptions, LearnerOptions, NetworkOptions, SearchOptions, Selfpl
         demand(mild, "--early_urge is for --search=puct with --search_loop=native")
 
 
+# Options that mean nothing to --recipe=value_generations, which plays and learns in whole generations.
+OF_ITERATIONS = (
+    "plies_per_iteration", "random_opening_plies", "resign_threshold", "played_out", "value_lambda", "replay_capacity",
+    "replay_share", "replay_ratio",
+)  # fmt: skip
+
+
 # Options of version 0.1 and their present names.
 RENAMED = {
     "weights": "init_from", "gumbel_actions": "max_num_considered_actions", "value_scale": "gumbel_value_scale",

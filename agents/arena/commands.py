@@ -20,7 +20,7 @@ from agents.config import LONGEST_TIME, Range
 from agents.players.human import coloured, person
 from agents.players.players import Guest, choose_game, make_player
 from agents.players.program import program_of
-from agents.players.spec import PERSON, PROGRAMS, Player, PlayerSpec, parse_player
+from agents.players.spec import PERSON, PROGRAMS, UCT, Player, PlayerSpec, parse_player
 from agents.players.stateful import make_mover
 from agents.runtime import cli
 
@@ -134,7 +134,7 @@ def contestant(spec: PlayerSpec, game: envs.Game, num_simulations: int, seed: in
     if spec.kind in PROGRAMS:
         return program_of(spec)
     if spec.seconds is not None:
-        return Guest(str(spec), make_mover(spec, game, num_simulations, spec.seconds, seed))
+        return Guest(str(spec), make_mover(spec, game, num_simulations, spec.seconds, seed), spec.kind == UCT)
     return make_player(spec, game, num_simulations)
 
 

@@ -188,10 +188,14 @@ def play_games(
     return played
 
 
-def make_match(game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool, tell: Tell = nobody):
+def make_match(
+    game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool, tell: Tell = nobody, most: int = 2**20
+):
     """`match(weights_a, weights_b, key)` yields the games of `pairs` openings, then those of further openings, without
-    end. It is compiled once for any weights of the two players. `tell` is as for `play_games`."""
-    devices = mesh.make_mesh(pairs, pairs)
+    end. It is compiled once for any weights of the two players. `tell` is as for `play_games`. Of the devices that
+    divide `pairs`, at most `most` play."""
+    there = range(1, min(most, jax.local_device_count()) + 1)
+    devices = mesh.make_mesh(pairs, pairs, max(n for n in there if pairs % n == 0))
     draw = make_openings(game, pairs, opening_plies, fair)
     play = jax.jit(make_group(game, a, b, devices))
     everywhere, divided = jax.NamedSharding(devices, Spec()), jax.NamedSharding(devices, Spec(mesh.GAMES))
@@ -234,7 +238,7 @@ def codes(moves: np.ndarray, batch: int, a: Named, b: Named) -> np.ndarray:
     as many, and each opening of a batch gets a number of its own: without the repeated ones the likeliest games would
     count too little.
     """
-    if not any(isinstance(player, Player) and player.by_chance for player in (a, b)):
+    if not any(getattr(player, "by_chance", False) for player in (a, b)):
         return moves
     numbers = np.arange(moves.shape[1], dtype=np.uint64) + np.uint64(batch * moves.shape[1])
     return np.broadcast_to(numbers, moves.shape)

@@ -190,7 +190,8 @@ def analyse_position(
     """
     begin_key, search_key = jax.random.split(jax.random.key(seed))
     step = even_step(simulations, step) if simulations is None or simulations > 0 else step  # `analyse` refuses it
-    analyst = make_analyst(trained.game, trained.net, for_play(trained.config, trained.game, step))
+    config = dataclasses.replace(trained.config, search_loop="native")  # the other one keeps no tree
+    analyst = make_analyst(trained.game, trained.net, for_play(config, trained.game, step))
     tree = analyst.begin(trained.weights, begin_key, state)
     tree = analyse(analyst, trained.weights, search_key, tree, seconds=seconds, simulations=simulations)
     return report(analyst, tree, most)

@@ -54,6 +54,7 @@ class Guest:
 
     name: str
     move: Mover
+    by_chance: bool = False  # as of `Player`
 
 
 def make_player(spec: str | PlayerSpec, game: Game, num_simulations: int = 32, proofs: bool = True) -> Player:
@@ -100,11 +101,16 @@ def game_of(spec: str | PlayerSpec) -> str | None:
 
 
 def simulations_of(spec: str | PlayerSpec, usual: int) -> int:
-    """Simulations of a network: its own number, else `usual`, or 0 if it learned no policy to guide a search."""
+    """Simulations of a network: its own number, else `usual`, or 0 if it guides no search."""
     spec = parse_player(spec)
     if spec.number is not None:
         return spec.number
-    return 0 if config_of(spec).recipe == "value_generations" else usual
+    return usual if guides(spec) else 0
+
+
+def guides(spec: str | PlayerSpec) -> bool:
+    """Whether a network has learned a policy, to guide a search."""
+    return config_of(spec).recipe != "value_generations"
 
 
 def usual_baselines(game: Game) -> tuple[str, ...]:

@@ -61,6 +61,8 @@ class Process(abc.ABC):
     """A running program in one game. Its methods raise a ValueError that names the program if it ends, does not answer
     in time or refuses a command."""
 
+    chatter: tuple[str, ...] = ()  # beginnings of lines that tell of a search, as many as the program likes
+
     def __init__(self, played: Program, timeout: float):
         self.program, self.name, self.timeout = played, played.name, timeout
         try:
@@ -112,14 +114,15 @@ class Process(abc.ABC):
         with contextlib.suppress(OSError):  # `lines` reports a program that has ended
             self._process.stdin.write(command + "\n")
 
-    def lines(self, command: str) -> Iterator[str]:
-        """Lines of the answer to the command sent last, without the spaces around them; the timeout is for all."""
-        until = time.monotonic() + self.timeout
-        for _ in range(MOST_ANSWER_LINES):
+    def lines(self, command: str, more: float = 0.0) -> Iterator[str]:
+        """Lines of the answer to the command sent last, without the spaces around them. All of them must come within
+        the timeout and `more` seconds."""
+        until, left = time.monotonic() + self.timeout + more, MOST_ANSWER_LINES
+        while left:
             try:
                 line = self._lines.get(timeout=max(until - time.monotonic(), 0.0))
             except queue.Empty:
-                raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout:g} s") from None
+                raise ValueError(f"{self.name}: no answer to '{command}' within {self.timeout + more:g} s") from None
             if line == "":
                 try:
                     code = self._process.wait(self.timeout)
@@ -127,6 +130,7 @@ class Process(abc.ABC):
                     raise ValueError(f"{self.name} closed its output at '{command}' but goes on") from None
                 raise ValueError(f"{self.name} ended at '{command}' with exit code {code}")
             yield line.strip()
+            left -= not line.startswith(self.chatter)
         raise ValueError(f"{self.name} answers '{command}' with more than {MOST_ANSWER_LINES} lines")
 
     def close(self) -> None:

@@ -126,7 +126,7 @@ def parse_player(text: str | PlayerSpec) -> PlayerSpec:
     if name in REGISTRY:
         return _registered(text, name, rest if colon else None)
     folder, at, budget = text.rpartition("@")
-    if not at or "/" in budget:
+    if not at or "/" in budget or (not budget[:1].isdigit() and Path(text).is_dir()):
         return PlayerSpec(NETWORK, path=text)
     seconds = _seconds(text, budget, f"{folder}@")
     if seconds is not None:

@@ -13,6 +13,8 @@ VARIANTS = {"chess:size=8": "", "chess:size=5": "gardner"}  # values of the opti
 class UciProcess(Process):
     """A program that speaks UCI."""
 
+    chatter = ("info",)
+
     def begin(self, game: Game) -> None:
         if game.name not in VARIANTS:
             raise ValueError(f"expected {' or '.join(VARIANTS)} for a UCI program, got {game.name}")
@@ -33,7 +35,9 @@ class UciProcess(Process):
         self.send(f"go {self.program.limit}")
 
     def take(self, mover: int) -> str:
-        return self._wait(f"go {self.program.limit}", "bestmove")[-1].partition(" ")[2].partition(" ")[0]
+        kind, _, number = self.program.limit.partition(" ")
+        thinks = int(number) / 1000 if kind == "movetime" else 0.0
+        return self._wait(f"go {self.program.limit}", "bestmove", thinks)[-1].partition(" ")[2].partition(" ")[0]
 
     def action_of(self, game: Game, answer: str) -> int:
         return game.parse_action(answer)
@@ -42,10 +46,10 @@ class UciProcess(Process):
         self.send(command)
         return self._wait(command, last)
 
-    def _wait(self, command: str, last: str) -> list[str]:
-        """Lines of the answer up to the one that begins with the word `last`."""
+    def _wait(self, command: str, last: str, more: float = 0.0) -> list[str]:
+        """Lines of the answer up to the one that begins with the word `last`; `more` is as for `lines`."""
         said: list[str] = []
-        for line in self.lines(command):
+        for line in self.lines(command, more):
             said.append(line)
             if line.partition(" ")[0] == last:
                 break

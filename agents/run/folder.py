@@ -65,14 +65,15 @@ def cannot_rename(folder: Path) -> str:
     """Why checkpoints cannot be published in a folder, tried before hours of training; empty if they can. Buckets
     mounted as folders may refuse to rename folders, or only those with many files."""
     probe, renamed = folder / f"probe{checkpoint.WRITING}", folder / f"probe{checkpoint.OLD}"
-    (probe / "inside").mkdir(parents=True, exist_ok=True)
-    for number in range(PROBED):
-        (probe / "inside" / str(number)).touch()
     try:
-        probe.rename(renamed)
-    except OSError as error:
-        help = "a bucket mounted with gcsfuse needs --rename-dir-limit=100000"
-        return f"{folder}: a folder cannot be renamed there, as every save does ({error.strerror}); {help}"
+        (probe / "inside").mkdir(parents=True, exist_ok=True)
+        for number in range(PROBED):
+            (probe / "inside" / str(number)).touch()
+        try:
+            probe.rename(renamed)
+        except OSError as error:
+            help = "a bucket mounted with gcsfuse needs --rename-dir-limit=100000"
+            return f"{folder}: a folder cannot be renamed there, as every save does ({error.strerror}); {help}"
     finally:
         for path in (probe, renamed):
             shutil.rmtree(path, ignore_errors=True)

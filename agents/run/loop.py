@@ -214,7 +214,7 @@ def iterate(
     end = time.monotonic()
     figures = {name: np.asarray(value).tolist() for name, value in {**played._asdict(), **learned._asdict()}.items()}
     whole = ("games", "plies", "replay_rows", "skipped_updates", "broken_rows")
-    figures |= {name: int(figures[name]) for name in whole if name in figures}
+    figures |= {name: round(figures[name]) for name in whole if name in figures}
     plies = figures.get("plies", config.num_envs * config.plies_per_iteration)
     times = {"seconds": end - start, "play_seconds": turned - start, "learn_seconds": end - turned}
     return run, ended, {"plies": plies, "moves_per_second": plies / (end - start), **times, **figures}
@@ -278,6 +278,7 @@ def loop(programs: RunPrograms, services: RunServices, config: Config, run: Run,
             report.phase("preflight")
             score, preflight_due = preflight.demand_learning(config), False
             report.say(f"preflight: a solved toy game was learned in {score.seconds:.0f} s")
+            _, asked = agreed(0, services.stop.asked)
         if services.archive is not None:
             report.write("games", functools.partial(services.archive.add, int(run.iteration), ended))
         counters = {**done, "rating": dataclasses.asdict(rating)}

@@ -17,6 +17,7 @@ from agents.config import (
     CHANGEABLE,
     DEFAULT_MINUTES,
     LONG_MINUTES,
+    OF_ITERATIONS,
     Config,
     LearnerOptions,
     MatchOptions,
@@ -154,6 +155,10 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
         base = dataclasses.replace(base, **(sizes(Path(chosen.init_from)) if chosen.init_from else {}))
     config = parse_options(arguments, base, chosen.resume)
     config = dataclasses.replace(config, env=envs.make(config.env).name)
+    if config.recipe == "value_generations":
+        for name in OF_ITERATIONS:
+            if getattr(config, name) != getattr(base, name):
+                raise ValueError(f"--{name} is no part of --recipe=value_generations")
     if path is not None:
         changed = [f.name for f in dataclasses.fields(Config) if getattr(config, f.name) != getattr(base, f.name)]
         forbidden = sorted(set(changed) - CHANGEABLE)
@@ -171,8 +176,9 @@ def training(arguments: Sequence[str]) -> tuple[Config, Path | None]:
 
 
 def _with_budget(config: Config, base: Config, arguments: Sequence[str], given: bool) -> Config:
-    """A budget of one kind on the command line replaces the other kind's default."""
+    """A budget of one kind on the command line replaces the other kind's default. A resumed run may have both."""
     names = {a.split("=")[0] for a in arguments}
+    given = given and (base.minutes is None or base.iterations is None)
     if given and "--minutes" not in names:
         config = dataclasses.replace(config, minutes=None)
     if given and "--iterations" not in names:

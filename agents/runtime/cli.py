@@ -103,10 +103,17 @@ def explain(kind: Any, brief: bool, overview: bool = False) -> None:
             kind.__annotations__[name] = Annotated[hint, tyro.conf.arg(help=text)]
 
 
+class PatientConsole(Console):
+    """A console that falls silent once nobody reads it, as after `| head`. That of rich ends the program."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+
+
 def console(stderr: bool = False, **options: Any) -> Console:
     """A console that prints every string as it is. Names of folders, typed words and messages may hold what rich takes
     for markup, such as [/b], or for the name of an emoji."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
+    return PatientConsole(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
 
 
 class Bar(Progress):

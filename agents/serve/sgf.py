@@ -46,6 +46,8 @@ def read_sgf(data: bytes) -> Kifu:
     try:
         game = sgf.Sgf_game.from_bytes(data)
         size, root = game.get_size(), game.get_root()
+        if root.has_property("GM") and root.get("GM") != 1:
+            raise ValueError(f"game number {root.get('GM')}; Go has number 1")
         if not go.SMALLEST <= size <= go.LARGEST:
             raise ValueError(f"a board of {size} lines; known are {go.SMALLEST} to {go.LARGEST}")
         komi = _komi(root)

@@ -294,7 +294,8 @@ def answer_line(session: TerminalGame, line: str) -> None:
     """Carries out one line of input: a command or a move. Invalid input is explained and changes nothing."""
     try:
         word, *rest = shlex.split(line) or [""]
-        if word in COMMANDS:
+        if word.lower() in COMMANDS:
+            word = word.lower()
             if rest and word not in ("save", "load"):
                 raise ValueError(f"{word} takes nothing else")
             COMMANDS[word](session, rest)
@@ -335,7 +336,7 @@ def run(session: TerminalGame) -> None:
             if session.mover is not None and session.options.seat == 0:
                 return
         line = ask("new, undo, save FILE or quit> " if session.over else "your move> ")
-        if line is None or line.strip() == "quit":
+        if line is None or line.strip().lower() == "quit":
             return
         answer_line(session, line)
 

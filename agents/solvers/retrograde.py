@@ -36,9 +36,14 @@ class Facts(NamedTuple):
 
 def code_of(states: Any) -> Array:
     """Two independent 32-bit hashes of each of the positions [B], uint32[B, 2]. `solve` checks that no two positions
-    have the same code."""
-    leaves = [x.reshape(len(x), -1).astype(jnp.int32).astype(jnp.uint32) for x in jax.tree.leaves(states)]
-    flat = jnp.concatenate(leaves, axis=1)
+    have the same code; proof searches trust it."""
+
+    def bits(x: Array) -> Array:
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            x = jax.lax.bitcast_convert_type(jnp.where(x == 0, 0, x).astype(jnp.float32), jnp.int32)  # -0 is 0
+        return x.reshape(len(x), -1).astype(jnp.int32).astype(jnp.uint32)
+
+    flat = jnp.concatenate([bits(x) for x in jax.tree.leaves(states)], axis=1)
     place = jnp.arange(1, flat.shape[1] + 1, dtype=jnp.uint32)
     codes = []
     for factor in (0x9E3779B1, 0x85EBCA77):

@@ -127,7 +127,7 @@ class ProofSearch:
         """Searches below a node until it is decided, the graph is full or the time is over."""
         while self.stopped is None and _answer(graph.numbers, node) is None:
             size, seconds = int(graph.size), time.monotonic() - self.began
-            if size > self.max_positions - LANES:
+            if size >= self.max_positions - LANES:
                 self.stopped = f"stopped: all {self.max_positions:,} positions are used up; give more --positions"
                 break
             prove, refute = int(graph.numbers.prove[node]), int(graph.numbers.refute[node])

@@ -107,6 +107,7 @@ def _demand_sound(rows: ProvedRows, game: Game) -> None:
         ("the result -1, 0 or 1", np.isin(rows.value, (-1, 0, 1))),
         (f"moves from 0 to {game.num_actions - 1}", (rows.actions >= -1) & (rows.actions < game.num_actions)),
         ("positions with a legal move", (rows.actions >= 0).any(-1)),
+        ("right moves that are legal", ~rows.right.astype(bool) | (rows.actions >= 0)),
         ("finite weights of 0 or more", (rows.weight >= 0) & np.isfinite(rows.weight)),
     ):
         wrong = ~np.asarray(fine).reshape(len(rows.value), -1).all(-1)

@@ -185,7 +185,7 @@ def take(game: Game, targets: ProofTargets, index: Array, config: Config) -> tup
         actions=at(targets.actions),
         policy=right / jnp.maximum(right.sum(-1, keepdims=True), 1.0),
         value=jnp.stack([value, -value], axis=-1),
-        number=index + targets.cursor,
+        number=index + targets.cursor + jnp.arange(len(index)),
         future=jnp.full((len(index), game.num_actions), -1, jnp.int8) if config.future_weight else None,
     )
     return rows, at(targets.there)

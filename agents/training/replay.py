@@ -186,7 +186,7 @@ def take(game: Game, replay: Replay, index: Array, config: Config) -> Drawn:
         actions=at(rows.actions),
         policy=at(rows.policy),
         value=at(replay.target),
-        number=index + replay.cursor,
+        number=index + replay.cursor + jnp.arange(len(index)),
         future=known(game, replay, index) if config.future_weight else None,
     )
 

@@ -37,7 +37,7 @@ EPSILONS = (0.5, 0.5, 0.1)  # share of random moves at the first, second and lat
 EPOCHS = 5  # average number of times that a row is drawn
 HELD_OUT = 10  # every tenth lane is for validation
 VALIDATED = 4096  # validation rows per device
-CHUNK = 64  # updates per call of the learner
+CHUNK = 64  # most updates per call of the learner
 ARCHIVED = 1000  # games of a generation that each device logs
 
 
@@ -178,20 +178,25 @@ def make_play(game: Game, net: Network, config: Config, devices: Mesh):
 
 def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
     """`learn(run, progress) -> (run, RegressionMetrics)`: `EPOCHS` times as many random rows as the generation has."""
+    if config.num_envs < 2 * devices.size:
+        each = f"each of {devices.size} devices"
+        raise ValueError(f"--num_envs: expected two games or more for {each}, got {config.num_envs}")
     batch = config.batch_size // devices.size
-    update = learner.make_learner(game, net, config, CHUNK)
+    # Small enough that rounding to whole chunks hardly changes how often a row is drawn.
+    size = min(max(EPOCHS * config.num_envs // (4 * config.batch_size), 1), CHUNK)
+    update = learner.make_learner(game, net, config, size)
 
     def learn(run: Run, progress: Array) -> tuple[Run, RegressionMetrics]:
         draw_key, check_key = jax.random.split(iteration.keys_of(run).draw)
 
         def chunk(i: Array, carry):
             learning, total = carry
-            index = replay.draw(run.replay, jax.random.fold_in(draw_key, i), (CHUNK, batch))
+            index = replay.draw(run.replay, jax.random.fold_in(draw_key, i), (size, batch))
             learning, losses = update(learning, run.replay, index, progress)
             return learning, jax.tree.map(lambda t, x: t + jnp.nanmean(x), total, losses)
 
         rows = mesh.sum_over_devices(run.replay.known)
-        chunks = jnp.maximum(EPOCHS * rows // (config.batch_size * CHUNK), 1)
+        chunks = jnp.maximum(jnp.round(EPOCHS * rows / (config.batch_size * size)).astype(jnp.int32), 1)
         nothing = learner.Losses(*[jnp.float32(0)] * len(learner.Losses._fields))
         learning, losses = jax.lax.fori_loop(0, chunks, chunk, (run.learning, nothing))
         losses = mesh.mean_over_devices(jax.tree.map(lambda x: x / chunks, losses))
@@ -208,7 +213,7 @@ def make_learn(game: Game, net: Network, config: Config, devices: Mesh):
             target_entropy=losses.target_entropy,
             value_baseline=losses.value_baseline,
             gradient_norm=losses.gradient_norm,
-            skipped_updates=losses.skipped_updates * CHUNK * chunks,
+            skipped_updates=losses.skipped_updates * size * chunks,
             learning_rate=learner.learning_rate(config, run.learning.updates, progress),
         )
         return run._replace(learning=learning, iteration=run.iteration + 1), learned

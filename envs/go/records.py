@@ -83,12 +83,14 @@ def _moves_between(boards: list[list[int]], size: int) -> list[int]:
 
 
 def _placing(board: list[int], turn: int) -> list[int]:
-    """The fewest moves that make a board without captures: stones in order of points, passes for a missing stone."""
+    """The fewest moves that make a board without captures: stones in order of points. The colour with too few of them
+    passes first, so that no pass is the last move where a stone can be."""
     black, white = ([p for p, cell in enumerate(board) if cell == colour] for colour in (1, -1))
     rounds = max(len(black), len(white)) if turn == 1 else max(len(black) - 1, len(white))
-    black, white = ((side + [len(board)] * (rounds + 1))[: rounds + 1] for side in (black, white))
-    moves = [point for pair in zip(black, white, strict=True) for point in pair]
-    return moves[: 2 * rounds + (turn == -1)]
+    passing = lambda side, count: [len(board)] * (count - len(side)) + side
+    moves = [0] * (2 * rounds + (turn == -1))
+    moves[::2], moves[1::2] = passing(black, rounds + (turn == -1)), passing(white, rounds)
+    return moves
 
 
 def to_record(s: State | Observed, komi: float = 7.5, ko: str = "simple") -> dict[str, Any]:
@@ -111,7 +113,7 @@ def from_record(record: dict[str, Any]) -> State:
     """Position of a record, of any size and ko rule; the komi is not part of a position.
 
     `passes`, `plies`, `ko_point` and `earlier` may be omitted together. The stones then count as placed one by one in
-    order of points, with passes by the colour that has run out of stones.
+    order of points, after passes by the colour that has fewer of them.
 
     Raises:
         ValueError: a field is missing, unknown or out of range, or the position cannot occur; the message says which.

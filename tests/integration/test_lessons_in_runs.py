@@ -54,6 +54,14 @@ def test_accelerators_search_side_by_side_and_find_the_same(parts, monkeypatch):
     assert in_turn[0].there.sum() > 8
 
 
+def test_a_row_that_is_drawn_twice_has_two_numbers(parts):
+    """So that it is seen through different symmetries where a share has fewer rows than there are symmetries."""
+    game, start, _, _ = parts
+    run, twice = start(), jnp.array([3, 3, 5, 3])
+    assert len(set(replay.take(game, run.replay, twice, SMALL).number.tolist())) == 4
+    assert len(set(proof_targets.take(game, run.proof_targets, twice, SMALL)[0].number.tolist())) == 4
+
+
 def test_batches_hold_lessons_where_there_are_some(parts):
     """A quarter of 32 rows, in the places written; elsewhere rows of self-play stay."""
     game, start, iterate, _ = parts

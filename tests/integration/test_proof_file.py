@@ -110,6 +110,11 @@ def test_what_cannot_be_is_refused(golden, tmp_path):
     with pytest.raises(ValueError, match="expected positions of connect_four.*, got tictactoe"):
         proof_file.read(path, envs.make("connect_four"))
     arrays = dict(np.load(path))
+    slots = arrays[".actions"] < 0
+    np.savez(path, **arrays | {".right": arrays[".right"] | slots})
+    row = slots.any(1).argmax()
+    with pytest.raises(ValueError, match=f"expected right moves that are legal, got another in row {row}"):
+        proof_file.read(path, game)
     np.savez(path, **arrays | {".value": arrays[".value"].astype(np.int32)})
     with pytest.raises(ValueError, match=r"t.npz: expected \.value of .*int8.*, got .*int32"):
         proof_file.read(path, game)

@@ -72,6 +72,9 @@ def test_a_search_that_ends_early_says_so():
     assert (full.value, set(full.moves.values())) == (None, {None})
     assert full.stopped == "stopped: all 1,024 positions are used up; give more --positions"
     assert full.positions <= 1024
+    small = envs.make("tictactoe")
+    exactly = make_solver(small, 516)(small.init(), seconds=20)  # at 260 positions there is just no room for more
+    assert exactly.stopped == "stopped: all 516 positions are used up; give more --positions"
     late = make_solver(game, MANY)(game.init(), seconds=0)
     assert late.value is None
     assert late.stopped.startswith("stopped after ")

@@ -82,6 +82,17 @@ def test_a_variant_is_asked_for_and_an_illegal_move_ends_the_match(toy, tmp_path
     assert "position startpos" in heard and "go depth 3" in heard
 
 
+def test_what_a_program_tells_of_its_search_has_no_limit(tmp_path):
+    """It has the time of its search and the usual timeout for the answer."""
+    chatty = "import time; input(); input(); print('info depth 1\\n' * 3000); time.sleep(1.5); print('bestmove a2a3')"
+    (tmp_path / "chatty.py").write_text(chatty)
+    process = UciProcess(program_of(parse_player(f"uci:movetime 20000,{sys.executable} {tmp_path}/chatty.py")), 1.0)
+    process._names = []
+    process.request(0)
+    assert process.take(0) == "a2a3"
+    process.close()
+
+
 def test_refusals(toy):
     with pytest.raises(
         ValueError, match="expected depth N, nodes N or movetime MS and a program: uci:depth 4,stockfish"

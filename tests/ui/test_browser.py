@@ -338,6 +338,27 @@ def test_a_link_carries_the_position(window, foq):
     assert "#" not in window.current_url
 
 
+@pytest.mark.parametrize("damage", ["W10", "x", ""])
+def test_a_damaged_link_keeps_the_game(window, foq, damage):
+    """W10 is an empty list."""
+    view = fresh(window, foq)
+    window.execute_script(f"location.hash = '#play={damage}'")
+    wait(window, lambda: "no game" in text(window, "#toast"), "the message")
+    assert game(window)["id"] == view["id"]
+    assert "#" not in window.current_url
+
+
+def test_a_link_may_end_with_what_a_mail_program_added(window, foq):
+    view = fresh(window, foq)
+    view = move(window, view["legal"][1]["action"])
+    press(window, "files")
+    link = one(window, "#link").get_attribute("value")
+    window.execute_script("$('share').close(); sessionStorage.clear()")
+    window.get("about:blank")
+    window.get(link + ").")
+    assert known_result(window)["history"] == view["history"]
+
+
 def test_a_reviewed_game_can_be_looked_at_move_by_move(window, foq):
     """Earlier positions are those that were on the board, and the review stays."""
     view = fresh(window, foq)

@@ -62,6 +62,8 @@ def test_an_analysis_of_one_position_makes_as_many_simulations_as_asked():
     trained = load_network("models/tictactoe")
     for asked, made in ((1, 1), (10, 10), (97, 96)):  # the last in four steps of 24
         assert analyse_position(trained, trained.game.init(), simulations=asked)["simulations"] == made
+    by_mctx = dataclasses.replace(trained, config=dataclasses.replace(trained.config, search_loop="mctx"))
+    assert analyse_position(by_mctx, trained.game.init(), simulations=10)["simulations"] == 10
     for bad in ({}, {"simulations": 0}, {"simulations": -1}, {"seconds": 0.0}):
         with pytest.raises(ValueError, match="analyse"):
             analyse_position(trained, trained.game.init(), **bad)

@@ -25,6 +25,11 @@ def test_the_best_moves_are_those_of_the_golden_table(name):
     assert (solved_positions.choose(make_player("exact", game, 0), positions, 0) >= 0).all()
 
 
+def test_numbers_with_fractions_tell_positions_apart():
+    quarters = retrograde.code_of({"x": np.array([[0.25], [0.75], [-0.0], [0.0]], np.float32)})
+    assert len(np.unique(np.asarray(quarters), axis=0)) == 3  # zero has one code
+
+
 def test_every_position_has_a_best_move_until_the_end():
     game = envs.make("tictactoe")
     table = retrograde.solve(game)

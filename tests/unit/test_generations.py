@@ -11,6 +11,7 @@ from toys import network_of
 import envs
 from agents.config import preset
 from agents.network.network import make_network
+from agents.run.options import training
 from agents.runtime import mesh
 from agents.search.greedy import value_greedy
 from agents.training import value_regression
@@ -45,6 +46,29 @@ def test_what_the_article_has_not_is_refused():
         dataclasses.replace(CONFIG, proof_share=0.1)
     with pytest.raises(ValueError, match="--gate is no part"):
         dataclasses.replace(CONFIG, gate=True)
+
+
+def test_options_that_mean_nothing_to_generations_are_refused():
+    arguments = ["--env=tictactoe", "--recipe=value_generations"]
+    assert training([*arguments, "--iterations=3"])[0].iterations == 3
+    with pytest.raises(ValueError, match="--replay_ratio is no part of --recipe=value_generations"):
+        training([*arguments, "--replay_ratio=2"])
+
+
+def test_a_small_generation_is_learned_five_times_too():
+    config = dataclasses.replace(CONFIG, num_envs=64, channels=8, batch_size=128, rating_games=0)
+    net, one = make_network(GAME, config), mesh.make_mesh(64, 128, 1)
+    run = value_regression.start_run(GAME, net, config)
+    run, _, _ = jax.jit(value_regression.make_play(GAME, net, config, one))(run)
+    rows = int(run.replay.known.sum())
+    run, _ = jax.jit(value_regression.make_learn(GAME, net, config, one))(run, 0.5)
+    assert int(run.learning.updates) * 128 / rows == pytest.approx(5, abs=128 / rows)
+
+
+def test_a_device_needs_a_game_to_learn_from_and_one_to_test_by():
+    config = dataclasses.replace(CONFIG, num_envs=1, batch_size=32)
+    with pytest.raises(ValueError, match="--num_envs: expected two games or more for each of 1 devices, got 1"):
+        value_regression.make_learn(GAME, make_network(GAME, config), config, mesh.make_mesh(1, 32, 1))
 
 
 def test_of_othello_it_may_learn_the_future():

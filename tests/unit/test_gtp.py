@@ -286,8 +286,13 @@ def test_the_clock_becomes_seconds_for_a_move(engine):
     ask(engine, "time_left b 30 5")  # thirty seconds for five moves
     assert seconds(0) == pytest.approx(0.95 * 6 - 0.05)
     assert engine.budget(0)[1] is None  # the clock alone counts
+    ask(engine, "clear_board")  # a new game has all of its time
+    assert engine.left == [(100.0, 0)] * 2
+    ask(engine, "time_left b 0.02 0")
+    ask(engine, "boardsize 5")
+    assert engine.left == [(100.0, 0)] * 2
     ask(engine, "time_settings 0 1 0")  # no limits
-    assert engine.budget(0) == (engine.options.seconds, 16)
+    assert engine.budget(0) == (engine.options.limits.seconds, 16)
 
 
 def test_a_game_with_a_clock_compiles_before_the_clock_runs(engine, monkeypatch):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -23,6 +25,19 @@ from agents.runtime import cli
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "agents").rglob("*.py"))
+
+
+def test_a_console_without_a_reader_falls_silent():
+    """As behind `| head`, or `| tee` after Ctrl-C: the program goes on."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w", buffering=1) as file:
+        console = cli.console(file=file)
+        for _ in range(3):
+            console.print("words")
+        assert console.quiet
+        with contextlib.suppress(BrokenPipeError):
+            file.close()
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())

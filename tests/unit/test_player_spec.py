@@ -59,6 +59,13 @@ def test_text_that_names_no_player(text, key):
     assert key in str(refused.value)
 
 
+def test_a_folder_whose_name_contains_at_is_a_network(tmp_path):
+    folder = tmp_path / "me@home"
+    folder.mkdir()
+    assert parse_player(str(folder)) == PlayerSpec("network", path=str(folder))
+    assert parse_player(f"{folder}@8") == PlayerSpec("network", path=str(folder), number=8)
+
+
 @pytest.mark.parametrize("text", ["person", "gtp:gnugo", "models/tictactoe@2s"])
 def test_players_of_one_game_at_a_time_are_refused_for_a_batch(text):
     with pytest.raises(ValueError, match="play matches only"):

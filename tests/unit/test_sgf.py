@@ -77,6 +77,33 @@ def test_set_up_stones_handicap_and_who_begins():
     assert names == ["F9"]
 
 
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("(;SZ[9]AB[bb][dd]AW[cc]PL[B])", []),  # as many turns of both make these stones, one of White's a pass
+        ("(;SZ[9]AB[bb][dd]AW[cc]PL[B];B[];W[])", ["pass", "pass"]),
+        ("(;SZ[9]AB[cc]AW[dd][ee]PL[W];W[];B[aa])", ["pass", "A9"]),
+        ("(;SZ[9]AB[cc][gg];W[];B[])", ["pass", "pass"]),
+    ],
+)
+def test_a_set_up_position_has_no_pass_before_it(text, names):
+    start, actions, _ = ours.start_from_sgf(GAME, text.encode())
+    assert actions == names
+    assert int(start.now.passes) == 0
+    position = start
+    for name in actions:
+        assert not bool(GAME.over(position))
+        position = GAME.move(position, GAME.parse_action(name))
+    assert bool(GAME.over(position)) == (names == ["pass", "pass"])
+    again = GAME.from_record(GAME.to_record(start))
+    assert GAME.to_record(again) == GAME.to_record(start)
+
+
+def test_games_other_than_go_are_refused():
+    with pytest.raises(ValueError, match="game number 2"):
+        ours.start_from_sgf(GAME, b"(;GM[2]SZ[9];B[cc])")
+
+
 def test_variations_and_comments_are_passed_over():
     text = "(;SZ[9]KM[6.5]C[a comment \\] here];B[aa]C[good](;W[bb];B[cc])(;W[dd]))"
     assert ours.start_from_sgf(GAME, text.encode())[1] == ["A9", "B8", "C7"]

@@ -297,6 +297,7 @@ def test_bad_moves_are_refused_in_one_line(client, content, status, words):
         {"actions": ["b2", "b2"]},
         {"actions": ["b2"] * 1000},
         {"actions": {"0": "b2"}},
+        {"format": "another 9"},
         {"resigned": 7},
         {"resigned": "x"},
         {"resigned": 1.0},
@@ -439,6 +440,22 @@ def test_other_lines_are_neither_repeated_nor_empty():
     for line in (Line((a1, b1), 0), Line((a1, c1), None), Line((a1, b1, c1), None)):  # the first one was resigned
         played.follow(line)
     assert {"from": 2, "words": ["X resigned"]} in played.variations()
+
+
+def test_a_resignation_after_undone_moves_ends_the_line_where_it_was_made():
+    """X wins in the middle column, takes the last move back and resigns; the line is left and taken up again."""
+    played = PlayedGame(envs.make("tictactoe"), None, contextlib.nullcontext)
+    moves = [played.game.parse_action(name) for name in ("b2", "a1", "b1", "a2", "b3")]
+    for action in moves:
+        played.play(action)
+    played.undo()
+    played.resigned = 0
+    played.follow(Line((*moves[:2], played.game.parse_action("c3")), None))
+    (left,) = played.lines
+    assert left == Line(tuple(moves[:4]), 0)
+    played.follow(left)
+    assert played.result == [-1, 1]
+    assert "resigned" in played.save()
 
 
 def test_a_failing_search_is_told_and_others_go_on(context):

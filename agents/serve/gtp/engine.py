@@ -117,8 +117,14 @@ class Engine:
 
     def take_clock(self, clock: Clock) -> None:
         """Sets the clocks of both players, and compiles at once if that was not done before."""
-        self.clock, self.left = clock, [clock.full] * 2
+        self.clock = clock
+        self.restart_clocks()
         self._prepare()
+
+    def restart_clocks(self) -> None:
+        """For a new game with the same time settings."""
+        if self.clock is not None:
+            self.left = [self.clock.full] * 2
 
     def _prepare(self) -> None:
         if self.timed and self._tree_player is None:
@@ -240,7 +246,8 @@ class Engine:
 
     def choose(self, player: int) -> tuple[int, float | None]:
         """The move of `player` within the time limit, and its value; in a finished game a pass."""
-        if self.over:
+        last = set(self.moves()[-2:])  # the last pass may have been out of turn: then the rules see no end
+        if self.over or last == {(0, self.size**2), (1, self.size**2)}:
             return self.size**2, None
         began = time.monotonic()
         self.think(player, *self.budget(player))

@@ -66,6 +66,7 @@ def stop(engine: Engine, arguments: list[str]) -> str:
 def boardsize(engine: Engine, arguments: list[str]) -> str:
     expect(arguments, 1)
     size = read_whole(arguments[0])
+    engine.restart_clocks()
     if size == engine.size:
         engine.clear()
         return ""
@@ -77,6 +78,7 @@ def boardsize(engine: Engine, arguments: list[str]) -> str:
 
 
 def clear_board(engine: Engine, arguments: list[str]) -> str:
+    engine.restart_clocks()
     engine.clear()
     return ""
 

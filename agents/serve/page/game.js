@@ -118,7 +118,7 @@ async function open(request, refused = "") {
   return true;
 }
 
-const reduced = ({ game, start, actions, resigned }) => ({ game, start, actions, resigned });
+const reduced = ({ format, game, start, actions, resigned }) => ({ format, game, start, actions, resigned });
 
 /** Lets the page be used, which needs a game; `drawTurn` disables again what makes no sense in this one. */
 function enable() {

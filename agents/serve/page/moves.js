@@ -68,7 +68,10 @@ async function lookAt(ply) {
       there = await call("GET", `sessions/${view.id}/past?version=${view.version}&ply=${ply}`);
     } catch (error) {
       aim = null;
-      return toast(error.message);
+      toast(error.message);
+      if (error.status === 409) return refresh(true);
+      if (error.status === 404) return again();
+      return;
     }
     if (aim !== ply) return; // another position is wanted by now
   }

@@ -112,17 +112,27 @@ $("theme").onclick = () => {
 };
 // Beginning
 
+const LINK = "#play=";
+
+/** The game that a link holds; null if it is damaged. What a mail program took for a part of the link is ignored. */
+function gameOfLink(text) {
+  try {
+    const plain = text.match(/^[\w-]*/)[0].replaceAll("-", "+").replaceAll("_", "/");
+    const held = JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(plain), (c) => c.charCodeAt(0))));
+    return held.actions || held.start ? reduced(held) : null;
+  } catch {
+    return null;
+  }
+}
+
 async function begin() {
   theme(machine.getItem("theme") in THEMES ? machine.getItem("theme") : "");
-  const link = location.hash.match(/^#play=([\w-]+)$/);
-  if (link) {
+  if (location.hash.startsWith(LINK)) {
+    const text = location.hash.slice(LINK.length);
     history.replaceState(null, "", location.pathname);
-    try {
-      const bytes = Uint8Array.from(atob(link[1].replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
-      if (await open(reduced(JSON.parse(new TextDecoder().decode(bytes))), "The link was not opened: ")) return;
-    } catch {
-      toast("This link holds no game: perhaps it was cut off when it was copied.");
-    }
+    const linked = gameOfLink(text);
+    if (!linked) toast("This link holds no game: perhaps it was cut off when it was copied.");
+    else if (await open(linked, "The link was not opened: ")) return;
   }
   const id = tab.getItem(ownKey("id"));
   if (id) {
@@ -134,6 +144,6 @@ async function begin() {
   }
   await open({});
 }
-window.addEventListener("hashchange", () => location.hash.startsWith("#play=") && begin());
+window.addEventListener("hashchange", () => location.hash.startsWith(LINK) && begin());
 document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && view && !view.thinking && refresh());
 begin();

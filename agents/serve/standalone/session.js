@@ -262,9 +262,10 @@ class Session {
     for (const ply of [...this.reports.keys()]) if (ply > this.actions.length) this.reports.delete(ply);
   }
 
-  /** Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves. */
+  /** Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves unless
+   *  somebody resigned before them. */
   follow(line) {
-    const old = [...this.actions, ...[...this.undone].reverse()];
+    const old = [...this.actions, ...(this.resigned === null ? [...this.undone].reverse() : [])];
     if (old.some((a, i) => line.actions[i] !== a)) this.lines.unshift({actions: old, resigned: this.resigned});
     const shared = this.shared(line);
     while (this.actions.length > shared) this.stepBack();
@@ -427,7 +428,8 @@ class Server {
   }
 
   create(request) {
-    const {game = this.about.game, actions = [], start, resigned = null} = request;
+    const {format = this.about.format, game = this.about.game, actions = [], start, resigned = null} = request;
+    if (format !== this.about.format) throw new Refused(400, `format: expected '${this.about.format}'`);
     if (game !== this.about.game) throw new Refused(400, `${game} is not played here: this page plays ${this.about.game}`);
     if (start) throw new Refused(400, "start: a page without a server loads games from their beginning, not positions");
     if (!Array.isArray(actions)) throw new Refused(400, "actions: expected a list of moves");

@@ -116,8 +116,9 @@ class PlayedGame:
         self.append(self.undone.pop())
 
     def follow(self, line: Line) -> None:
-        """Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves."""
-        old = (*self.actions, *self.undone[::-1])
+        """Replaces the moves of the game by those of another line, and keeps the old ones, with all undone moves unless
+        somebody resigned before them."""
+        old = (*self.actions, *(self.undone[::-1] if self.resigned is None else ()))
         if line.actions[: len(old)] != old:
             self.lines = [Line(old, self.resigned), *self.lines][:MOST_VARIATIONS]
         for _ in range(self.ply - self._shared(line)):

@@ -84,7 +84,7 @@ async def body(request: Request) -> dict[str, Any]:
     Raises:
         Refused: the body is too long, malformed or not an object.
     """
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Refused(415, "expected a body of type application/json")
     read = b""
     async for chunk in request.stream():
@@ -299,7 +299,8 @@ def serve(options: PlayOptions) -> None:
     context = make_context(options, Thinker())
     with listen(options.host, options.port) as door:
         app = make_app(context)
-        threading.Thread(target=warm, args=(context,), daemon=True).start()
+        warming = threading.Thread(target=warm, args=(context,), daemon=True)
+        warming.start()
         host = f"[{options.host}]" if ":" in options.host else options.host
         address = f"http://{host}:{door.getsockname()[1]}"
         print(f"{titles(context.own)[0]}: {address}   (Ctrl-C ends it)", flush=True)
@@ -312,7 +313,7 @@ def serve(options: PlayOptions) -> None:
         )
         with contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[door])
-    if not context.thinker.close():
+    if not context.thinker.close() or warming.is_alive():
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(0)  # a compilation may take half a minute more, for nothing

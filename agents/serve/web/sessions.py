@@ -41,6 +41,8 @@ class Sessions:
     def create(self, request: dict[str, Any]) -> Session:
         """A new or saved game: `game`, and optionally `players`, `simulations` and `seconds`. A saved game may add
         `start` (a position), `actions` and `resigned`."""
+        if request.get("format", saved.FORMAT) != saved.FORMAT:
+            raise Refused(400, f"format: expected '{saved.FORMAT}'")
         game = self.context.game(request.get("game"))
         start, actions, resigned = request.get("start"), request.get("actions", []), request.get("resigned")
         if not isinstance(actions, list) or len(actions) > game.max_plies:
