@@ -13,6 +13,8 @@ import importlib.util
 import inspect
 import os
 import pathlib
+import sys
+import traceback
 import types
 from typing import Any
 
@@ -112,10 +114,13 @@ def _module(name: str) -> Any:
     found = importlib.util.spec_from_file_location(f"own_game_{path.stem}", path)
     assert found is not None and found.loader is not None
     module = importlib.util.module_from_spec(found)
+    sys.modules[found.name] = module  # dataclasses look for the module of a class there
     try:
         found.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # an external file may raise anything
-        raise ValueError(f"own game '{name}' cannot be loaded: {type(error).__name__}: {error}") from error
+        del sys.modules[found.name]
+        said = f"{type(error).__name__}: {error}{_line(path, error)}"
+        raise ValueError(f"own game '{name}' cannot be loaded: {said}") from error
     if not callable(getattr(module, "make", None)):
         raise ValueError(f"own game '{name}' has no function `make` that gives a Game")
     for option, default in _options(module).items():
@@ -181,13 +186,21 @@ def as_named(spec: str) -> str:
     return f"{name}:{tail}" if tail else name
 
 
+def _line(path: pathlib.Path, error: BaseException) -> str:
+    """The last line of a file on the way to an error, as words."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if pathlib.Path(frame.filename).resolve() == path.resolve()]
+    return f", in line {lines[-1]}" if lines else ""
+
+
 def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[str, Any]) -> Game:
     """An own game, renamed to the spec that finds its file again."""
     try:
         game = module.make(**options)
     except (Exception, SystemExit) as error:
         see = "; docs/your_game.md says what a game has" if "Game.__init__" in str(error) else ""
-        raise ValueError(f"own game '{name}': `make` raised {type(error).__name__}: {error}{see}") from error
+        where = _line(pathlib.Path(name), error)
+        raise ValueError(f"own game '{name}': `make` raised {type(error).__name__}: {error}{where}{see}") from error
     if not isinstance(game, Game):
         raise ValueError(f"own game '{name}': `make` gives a {type(game).__name__}, not a Game")
     tail = ",".join(f"{k}={v}" for k, v in options.items() if v != defaults[k])

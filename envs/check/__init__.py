@@ -20,14 +20,18 @@ MODULES = form, play, views  # their import fills `RULES`, in this order
 
 def broken(name: str, holds: Rule, bench: Bench) -> str | None:
     """The violation of a rule in one line, or None if the rule holds."""
+    return judged(name, holds, bench)[0]
+
+
+def judged(name: str, holds: Rule, bench: Bench) -> tuple[str | None, str | None]:
+    """The violation of a rule in one line, if there is one, and why it could not be checked, if so."""
     try:
-        holds(bench)
+        return None, holds(bench)
     except Exception as error:  # any exception is a violation, and its message is the answer
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         frames = traceback.extract_tb(error.__traceback__)
         kind = "" if isinstance(error, AssertionError) and said else f" ({type(error).__name__})"
-        return f"{name}: {said or frames[-1].line}{kind}{_place(bench.game, frames)}"
-    return None
+        return f"{name}: {said or frames[-1].line}{kind}{_place(bench.game, frames)}", None
 
 
 def _place(game: Game, frames: traceback.StackSummary) -> str:
@@ -41,7 +45,11 @@ def demand_form(game: Game) -> None:
     """Raises a ValueError that names the first rule of `FORM` that the game breaks. A game from a file must also end
     with rewards that make sense, which random games show: otherwise a run would learn nothing."""
     bench = Bench(game)
-    played = (play.every_game_ends_within_the_longest, play.rewards_are_zero_until_the_end_and_sum_to_zero)
+    played = (
+        play.mask_is_empty_exactly_when_the_game_is_over,
+        play.every_game_ends_within_the_longest,
+        play.rewards_are_zero_until_the_end_and_sum_to_zero,
+    )
     more = {name: holds for name, holds in RULES.items() if holds in played and ".py" in game.name}
     for name, holds in (FORM | more).items():
         wrong = broken(name, holds, bench)
@@ -50,18 +58,21 @@ def demand_form(game: Game) -> None:
 
 
 def report(game: Game) -> bool:
-    """Prints whether each rule holds; returns True if all do."""
-    bench, wrongs = Bench(game), 0
+    """Prints whether each rule holds; returns True if none is broken."""
+    bench, wrongs, reasons = Bench(game), 0, []
     for number, (name, holds) in enumerate((FORM | RULES).items(), 1):
         if sys.stderr.isatty():  # a rule that hangs has a name
             print(f"...     {name}", end="\r", file=sys.stderr, flush=True)
-        wrong = broken(name, holds, bench)
+        wrong, reason = judged(name, holds, bench)
         wrongs += wrong is not None
-        print(f"BROKEN  {wrong}" if wrong else f"holds   {name}", flush=True)
+        reasons += [reason] if reason else []
+        said = f"BROKEN  {wrong}" if wrong else f"unknown {name}: {reason}" if reason else f"holds   {name}"
+        print(said, flush=True)
         if number == len(FORM) and wrongs:
             print(f"{game.name}: {len(RULES) - number} more rules are checked once these hold")
             return False
     if not wrongs:
         print(play.a_random_game(bench))
-    print(f"{game.name}: {len(RULES) - wrongs} of {len(RULES)} rules hold")
+    unknown = f", {len(reasons)} could not be checked" if reasons else ""
+    print(f"{game.name}: {len(RULES) - wrongs - len(reasons)} of {len(RULES)} rules hold{unknown}")
     return not wrongs

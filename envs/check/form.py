@@ -70,6 +70,12 @@ def actions_of_cells_fill_the_board(bench: Bench) -> None:
 
 
 @form
+def symmetries_are_given(bench: Bench) -> None:
+    wanted = "the identity first; a game without symmetries has no_symmetries(num_actions)"
+    assert bench.game.symmetries, f"symmetries: expected {wanted}, got none"
+
+
+@form
 def offsets_say_where_each_kind_leads(bench: Bench) -> None:
     offsets = bench.game.offsets
     if offsets is not None:

@@ -104,6 +104,9 @@ def random_games_are_not_all_won_by_one_player(bench: Bench) -> None:
     assert len(best) != 1, f"rewards: expected different winners, got player {min(best)} in all {len(won)} won games"
 
 
+NOT_CELLS = "actions are not the cells of the board: make sure that they and the planes are seen from the mover's side"
+
+
 def planes_at_actions(bench: Bench) -> tuple[np.ndarray, Callable[..., np.ndarray]] | None:
     """The cells of the board, int[R, C], and `filled(player, seen)`: the share of the player's actions at whose cell
     one plane or another is filled, for every pair of the planes that tell cells apart, if the player sees cell i as
@@ -127,11 +130,11 @@ def planes_at_actions(bench: Bench) -> tuple[np.ndarray, Callable[..., np.ndarra
 
 
 @rule
-def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> None:
+def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> str | None:
     """Where the first player's actions all see the same at their cell, such as a piece of their own or none, the other
     players' actions do too, unless `to_mover_frame` and `observe` disagree about the mover's side."""
     if (found := planes_at_actions(bench)) is None:
-        return
+        return NOT_CELLS
     board, filled = found
     turns = {name: turn(board) for name, turn in TURNS.items() if turn(board).shape == board.shape}
     first = filled(0)
@@ -148,11 +151,11 @@ def frames_turn_actions_as_planes_turn_the_board(bench: Bench) -> None:
 
 
 @rule
-def planes_are_the_movers(bench: Bench) -> None:
+def planes_are_the_movers(bench: Bench) -> str | None:
     """No plane is filled at the cells of the first player's actions alone and another at those of another player's:
     pieces of the first player, whoever is to move, and of the other."""
     if (found := planes_at_actions(bench)) is None:
-        return
+        return NOT_CELLS
     _, filled = found
     first = filled(0)
     for other in range(1, bench.game.num_players):
@@ -357,8 +360,9 @@ def symmetries_commute_with_the_rules(bench: Bench) -> None:
 def a_random_game(bench: Bench) -> str:
     """The end of a random game as text: whether the right player has won no rule can know."""
     game = bench.game
-    last = int(bench.plies.over[:, 0].argmax())
-    end = bench.position(last)
+    lane = int((bench.plies.rewards[-1] != 0).any(-1).argmax())  # a draw would say nothing about who has won
+    last = int(bench.plies.over[:, lane].argmax())
+    end = bench.position(last, lane)
     status, why = pictures.status(game.drawing, game.drawing.compiled(end)), game.view.why_over(end)
     said = f"{status}: {why}" if why else status
     return f"A random game ended at ply {last}. {said}. Is that right? No rule can know.\n{game.show(end)}"

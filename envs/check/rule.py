@@ -1,6 +1,7 @@
 """The list of rules, and the comparisons that they share.
 
-A rule is a function named after its requirement. It raises AssertionError if the game of a bench breaks it.
+A rule is a function named after its requirement. It raises AssertionError if the game of a bench breaks it. Where it
+cannot judge a game, it returns the reason.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 from envs.check.bench import Bench
 
-Rule = Callable[[Bench], None]
+Rule = Callable[[Bench], str | None]
 RULES: dict[str, Rule] = {}
 FORM: dict[str, Rule] = {}  # rules that need no game to be played: quick enough before every run
 

@@ -6,6 +6,7 @@ import dataclasses
 import pathlib
 import shutil
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -119,6 +120,41 @@ def test_options_of_make_need_defaults(rows, words, tmp_path):
     path = changed(tmp_path / "mine.py", "def make(rows: int = 4, cols: int = 4", f"def make({rows}, cols=4")
     with pytest.raises(ValueError, match=words):
         envs.make(f"{path}:rows=5")
+
+
+def test_a_file_may_define_dataclasses_and_errors_name_a_line(tmp_path):
+    head = "from __future__ import annotations\nimport dataclasses\n"
+    text = head + "\n\n@dataclasses.dataclass\nclass Rule:\n    size: int\n\n\n"
+    (tmp_path / "fine.py").write_text(text + "def make():\n    return Rule('x').missing\n")
+    with pytest.raises(ValueError, match=r"fine.py': `make` raised AttributeError: .*, in line 11$"):
+        envs.make(str(tmp_path / "fine.py"))
+    (tmp_path / "wrong.py").write_text(text + "SEATS = SETAS\n")
+    with pytest.raises(ValueError, match=r"cannot be loaded: NameError: name 'SETAS' is not defined, in line 10$"):
+        envs.make(str(tmp_path / "wrong.py"))
+
+
+def test_what_cannot_be_checked_is_said(capsys):
+    """Actions of sum_to_100 are numbers to add, on a board of one cell."""
+    assert check.report(envs.make("sum_to_100:target=20"))
+    *lines, last = capsys.readouterr().out.splitlines()
+    unknown = [line for line in lines if line.startswith("unknown planes are the movers: actions are not the cells")]
+    assert len(unknown) == 1
+    assert last.endswith(f"{len(check.RULES) - 2} of {len(check.RULES)} rules hold, 2 could not be checked")
+
+
+def test_a_game_without_symmetries_has_the_identity():
+    game = dataclasses.replace(envs.make("tictactoe"), symmetries=())
+    assert "expected the identity first" in said_of(game, "symmetries are given")
+
+
+def test_the_game_that_is_shown_has_a_winner():
+    """Of random games of tic-tac-toe an eighth is drawn; such a game comes first here."""
+    bench = check.Bench(envs.make("tictactoe"))
+    drawn = ~np.asarray(bench.plies.rewards[-1]).any(-1)
+    assert drawn.any()
+    order = np.argsort(~drawn, kind="stable")
+    bench.__dict__["plies"] = jax.tree.map(lambda x: np.asarray(x)[:, order], bench.plies)
+    assert "draw" not in play.a_random_game(bench).splitlines()[0]
 
 
 def test_one_player_games_are_refused():
