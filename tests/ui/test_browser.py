@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from browser import browser, choose, click_cell, fresh, game, known_result, lit, make, one, press, server, text, wait
@@ -320,6 +321,23 @@ def test_two_windows_side_by_side(window, foq):
                 window.switch_to.window(handle)
                 window.close()
         window.switch_to.window(tab)
+
+
+def test_a_resting_mouse_shows_no_preview_of_the_next_move(window, foq):
+    """The square under it is legal again here because the move is taken back."""
+    old = fresh(window, foq)["id"]
+    window.execute_script("open({ game: view.game, players: ['person', 'person'] })")
+    wait(window, lambda: game(window)["id"] != old, "the game of two people")
+    click_cell(window, "d5")
+    wait(window, lambda: game(window)["ply"] == 1, "the move")
+    window.execute_script("$('undo').click()")
+    wait(window, lambda: game(window)["ply"] == 0, "the position before")
+    time.sleep(0.5)
+    assert window.execute_script("return shown") is None
+    box = "const b = shapeOf(cellOf('d5')).getBoundingClientRect();"
+    x, y = window.execute_script(f"{box} return [b.x + b.width / 2, b.y + b.height / 2]")
+    window.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", "x": x + 2, "y": y + 2})
+    wait(window, lambda: window.execute_script("return shown && shown.label"), "the preview")
 
 
 def test_a_link_carries_the_position(window, foq):

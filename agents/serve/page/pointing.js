@@ -146,11 +146,22 @@ $("board").addEventListener("click", (event) => {
   tell(cell);
   point(cell.dataset.cell, pointer === "touch" && event.detail > 0);
 });
-$("board").addEventListener("pointerover", (event) => {
-  if (event.pointerType === "touch" || event.buttons || !view) return; // a pressed cell stays
+let rest = ""; // where the mouse was released, until it moves: a board drawn anew under it stays as it is
+const spot = (event) => `${event.clientX} ${event.clientY}`;
+function look(event) {
+  if (event.pointerType === "touch" || event.buttons || !view || spot(event) === rest) return; // a pressed cell stays
   const cell = cellAt(event.target);
   preview(cell ? wayTo(cell.dataset.cell) : null);
   tell(cell);
+}
+$("board").addEventListener("pointerover", look);
+$("board").addEventListener("pointerup", (event) => {
+  rest = spot(event);
+});
+$("board").addEventListener("pointermove", (event) => {
+  if (!rest || spot(event) === rest) return;
+  rest = "";
+  look(event);
 });
 $("board").addEventListener("pointerleave", (event) => {
   if (event.pointerType !== "touch") preview(null), tell(null);
