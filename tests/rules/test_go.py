@@ -399,10 +399,10 @@ def test_picture_of_a_position():
         " 2  X X O . .",
         " 1  . X O . .",
         "    A B C D E",
-        "Black (X) to move, who may pass too and end the game",
+        "Black (X) to move",
     ]
     ended = step(step(s, 25), 25)
-    assert go.show(s._replace(passes=jnp.int8(0))).endswith("\nBlack (X) to move")
+    assert go.show(s._replace(passes=jnp.int8(1))).endswith("\nBlack (X) to move, who may pass too and end the game")
     assert go.show(ended, 7.5).endswith("\nWhite (O) wins by 13.5: area 9 to 15, komi 7.5")
     assert go.show(ended, -6).endswith("\ndraw: area 9 to 15, komi -6")
     assert go.show(step(s, 0)).endswith("\nWhite (O) wins, as the other made an illegal move")
