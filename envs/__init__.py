@@ -119,8 +119,7 @@ def _module(name: str) -> Any:
         found.loader.exec_module(module)
     except (Exception, SystemExit) as error:  # an external file may raise anything
         del sys.modules[found.name]
-        said = f"{type(error).__name__}: {error}{_line(path, error)}"
-        raise ValueError(f"own game '{name}' cannot be loaded: {said}") from error
+        raise ValueError(f"own game '{name}' cannot be loaded: {_because(path, error)}") from error
     if not callable(getattr(module, "make", None)):
         raise ValueError(f"own game '{name}' has no function `make` that gives a Game")
     for option, default in _options(module).items():
@@ -186,11 +185,17 @@ def as_named(spec: str) -> str:
     return f"{name}:{tail}" if tail else name
 
 
-def _line(path: pathlib.Path, error: BaseException) -> str:
-    """The last line of a file on the way to an error, as words."""
+def line_of(path: pathlib.Path, error: BaseException) -> int | None:
+    """The innermost line of a file on the way to an error."""
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if pathlib.Path(frame.filename).resolve() == path.resolve()]
-    return f", in line {lines[-1]}" if lines else ""
+    return lines[-1] if lines else None
+
+
+def _because(path: pathlib.Path, error: BaseException) -> str:
+    """An error with its kind and line, as words."""
+    line = line_of(path, error)
+    return f"{type(error).__name__}: {error}" + (f", in line {line}" if line else "")
 
 
 def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[str, Any]) -> Game:
@@ -199,8 +204,8 @@ def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[st
         game = module.make(**options)
     except (Exception, SystemExit) as error:
         see = "; docs/your_game.md says what a game has" if "Game.__init__" in str(error) else ""
-        where = _line(pathlib.Path(name), error)
-        raise ValueError(f"own game '{name}': `make` raised {type(error).__name__}: {error}{where}{see}") from error
+        said = _because(pathlib.Path(name), error)
+        raise ValueError(f"own game '{name}': `make` raised {said}{see}") from error
     if not isinstance(game, Game):
         raise ValueError(f"own game '{name}': `make` gives a {type(game).__name__}, not a Game")
     tail = ",".join(f"{k}={v}" for k, v in options.items() if v != defaults[k])

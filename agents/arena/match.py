@@ -189,12 +189,19 @@ def play_games(
 
 
 def make_match(
-    game: Game, a: Player, b: Player, pairs: int, opening_plies: int, fair: bool, tell: Tell = nobody, most: int = 2**20
+    game: Game,
+    a: Player,
+    b: Player,
+    pairs: int,
+    opening_plies: int,
+    fair: bool,
+    tell: Tell = nobody,
+    wanted: int | None = None,
 ):
     """`match(weights_a, weights_b, key)` yields the games of `pairs` openings, then those of further openings, without
-    end. It is compiled once for any weights of the two players. `tell` is as for `play_games`. Of the devices that
-    divide `pairs`, at most `most` play."""
-    there = range(1, min(most, jax.local_device_count()) + 1)
+    end. It is compiled once for any weights of the two players. `tell` is as for `play_games`. At most `wanted`
+    devices play, by default all; their number divides `pairs`."""
+    there = range(1, min(wanted or jax.local_device_count(), jax.local_device_count()) + 1)
     devices = mesh.make_mesh(pairs, pairs, max(n for n in there if pairs % n == 0))
     draw = make_openings(game, pairs, opening_plies, fair)
     play = jax.jit(make_group(game, a, b, devices))

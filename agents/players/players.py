@@ -101,15 +101,15 @@ def game_of(spec: str | PlayerSpec) -> str | None:
 
 
 def simulations_of(spec: str | PlayerSpec, usual: int) -> int:
-    """Simulations of a network: its own number, else `usual`, or 0 if it guides no search."""
+    """Simulations of a network: its own number, else `usual`, or 0 if it has no policy."""
     spec = parse_player(spec)
     if spec.number is not None:
         return spec.number
-    return usual if guides(spec) else 0
+    return usual if has_policy(spec) else 0
 
 
-def guides(spec: str | PlayerSpec) -> bool:
-    """Whether a network has learned a policy, to guide a search."""
+def has_policy(spec: str | PlayerSpec) -> bool:
+    """Whether a network has learned a policy, which a search needs."""
     return config_of(spec).recipe != "value_generations"
 
 

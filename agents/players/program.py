@@ -61,7 +61,7 @@ class Process(abc.ABC):
     """A running program in one game. Its methods raise a ValueError that names the program if it ends, does not answer
     in time or refuses a command."""
 
-    chatter: tuple[str, ...] = ()  # beginnings of lines that tell of a search, as many as the program likes
+    chatter: tuple[str, ...] = ()  # prefixes of search reports, which do not count as lines of an answer
 
     def __init__(self, played: Program, timeout: float):
         self.program, self.name, self.timeout = played, played.name, timeout

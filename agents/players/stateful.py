@@ -18,7 +18,7 @@ from agents.players import analysis
 from agents.players.analysis import Analyst
 from agents.players.budget import even_step
 from agents.players.ownership import Owners, make_owners
-from agents.players.players import Mover, guides, make_player, simulations_of
+from agents.players.players import Mover, has_policy, make_player, simulations_of
 from agents.players.spec import NETWORK, PlayerSpec, parse_player
 from agents.runtime import mesh
 from agents.search import tree as tree_search
@@ -219,7 +219,7 @@ def make_mover(
         half = dataclasses.replace(spec.base, seconds=seconds / 2 if by_time else None)
         mover = make_mover(half, game, num_simulations, seconds / 2, seed, trees)
         return proving(mover, game, spec.proof_positions, seconds / 2)
-    if spec.kind == NETWORK and (not by_time or not guides(spec)):
+    if spec.kind == NETWORK and (not by_time or not has_policy(spec)):
         spec = dataclasses.replace(spec, number=simulations_of(spec, num_simulations), seconds=None)
     if spec.searches:
         return searcher(spec, game, seconds, seed, trees)

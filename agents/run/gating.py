@@ -62,8 +62,8 @@ def make_rating(game: Game, config: Config, asked: Callable[[], bool]) -> Rating
     newest, reference_weights = Player("newest", act), Player("reference", act)
     players, share = game.num_players, match.equivalent_score(config.gate_share, game.num_players)
     pairs = config.rating_games // players
-    plies, most = openings.enough_plies(game, pairs), config.devices or jax.local_device_count()
-    play = match.make_match(game, newest, reference_weights, pairs, plies, False, hear, most)
+    plies = openings.enough_plies(game, pairs)
+    play = match.make_match(game, newest, reference_weights, pairs, plies, False, hear, config.devices)
 
     def rate(run: Run, rating: Rating) -> tuple[Run, Rating]:
         key = jax.random.fold_in(jax.random.wrap_key_data(run.key), mesh.SHARED)  # never the number of an iteration

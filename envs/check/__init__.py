@@ -10,6 +10,7 @@ import sys
 import traceback
 from pathlib import Path
 
+import envs
 from envs.check import form, play, views
 from envs.check.bench import Bench
 from envs.check.rule import FORM, RULES, Rule
@@ -31,14 +32,14 @@ def judged(name: str, holds: Rule, bench: Bench) -> tuple[str | None, str | None
         said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         frames = traceback.extract_tb(error.__traceback__)
         kind = "" if isinstance(error, AssertionError) and said else f" ({type(error).__name__})"
-        return f"{name}: {said or frames[-1].line}{kind}{_place(bench.game, frames)}", None
+        return f"{name}: {said or frames[-1].line}{kind}{_place(bench.game, error)}", None
 
 
-def _place(game: Game, frames: traceback.StackSummary) -> str:
+def _place(game: Game, error: Exception) -> str:
     """The innermost line of the game's own file on the way to an error, as words."""
-    file = game.name.partition(".py")[0] + ".py"
-    inside = [frame for frame in frames if Path(frame.filename).resolve() == Path(file).resolve()]
-    return f", in line {inside[-1].lineno} of {file}" if inside else ""
+    file = Path(game.name.partition(".py")[0] + ".py")
+    line = envs.line_of(file, error)
+    return f", in line {line} of {file}" if line else ""
 
 
 def demand_form(game: Game) -> None:
@@ -66,13 +67,13 @@ def report(game: Game) -> bool:
         wrong, reason = judged(name, holds, bench)
         wrongs += wrong is not None
         reasons += [reason] if reason else []
-        said = f"BROKEN  {wrong}" if wrong else f"unknown {name}: {reason}" if reason else f"holds   {name}"
+        said = f"BROKEN  {wrong}" if wrong else f"skipped {name}: {reason}" if reason else f"holds   {name}"
         print(said, flush=True)
         if number == len(FORM) and wrongs:
             print(f"{game.name}: {len(RULES) - number} more rules are checked once these hold")
             return False
     if not wrongs:
         print(play.a_random_game(bench))
-    unknown = f", {len(reasons)} could not be checked" if reasons else ""
-    print(f"{game.name}: {len(RULES) - wrongs - len(reasons)} of {len(RULES)} rules hold{unknown}")
+    skipped = f", {len(reasons)} skipped" if reasons else ""
+    print(f"{game.name}: {len(RULES) - wrongs - len(reasons)} of {len(RULES)} rules hold{skipped}")
     return not wrongs

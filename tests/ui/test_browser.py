@@ -315,6 +315,9 @@ def test_two_windows_side_by_side(window, foq):
         wait(window, lambda: one(window, "#toast").is_displayed(), "the refusal")
         assert "gone on" in text(window, "#toast")
         wait(window, lambda: game(window)["over"], "the new position")
+        # So does a walk to an earlier position, which the server refuses for an old version.
+        window.execute_script("view.version = 0; lookAt(0)")
+        wait(window, lambda: game(window)["version"] > 0, "the present game")
     finally:
         for handle in window.window_handles:
             if handle != tab:

@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -11,7 +12,9 @@ import pytest
 import envs
 from agents.arena import host_match, openings
 from agents.arena import match as arena
-from agents.players import gtp_client
+from agents.arena.commands import contestant
+from agents.players import gtp_client, stateful
+from agents.players import players as players_file
 from agents.players.players import Guest, make_player
 from agents.players.program import MOST_ANSWER_LINES, Program, program_of
 from agents.players.spec import parse_player
@@ -222,3 +225,22 @@ def test_what_a_flood_leaves_in_memory_is_bounded(program):
     assert process._lines.qsize() <= MOST_ANSWER_LINES
     process.close()
     assert played.name.startswith("gtp:")
+
+
+def test_games_of_a_search_by_time_are_not_taken_for_repeated_ones():
+    """Chance decides its play-outs, as it does those of uct:N."""
+    moves = np.zeros((2, 3), np.uint64)
+    by_time = [contestant(parse_player(name), GAME, 8, 0) for name in ("uct:0.1s", "prove:1024,uct:0.1s")]
+    still = Guest("still", lambda *position: 0)
+    assert [arena.codes(moves, 0, player, still).tolist() for player in by_time] == [[[0, 1, 2], [0, 1, 2]]] * 2
+    assert arena.codes(moves, 0, still, still) is moves
+
+
+def test_a_network_without_a_policy_plays_without_search_in_any_time(monkeypatch):
+    asked = []
+    generations = SimpleNamespace(recipe="value_generations")
+    monkeypatch.setattr(players_file, "config_of", lambda spec: generations)
+    player = SimpleNamespace(act=None, weights=None)
+    monkeypatch.setattr(stateful, "make_player", lambda spec, game: asked.append(str(spec)) or player)
+    stateful.make_mover("net@2s", GAME, 32, 5.0)
+    assert asked == ["net@0"]

@@ -16,6 +16,7 @@ from agents import config as config_lib
 from agents.config import Config, preset
 from agents.network.network import along_lines, make_network
 from agents.network.pooling import board_max
+from agents.run import options
 from agents.run.options import training
 from agents.run.resume import load_run, save_run
 from agents.runtime import mesh
@@ -609,3 +610,12 @@ def test_presets_scale_with_the_devices_of_a_run(monkeypatch):
     assert sizes() == (8192, 32768)
     assert sizes("--devices=2") == (2048, 8192)
     assert sizes("--num_envs=1024") == (1024, 4096)
+
+
+def test_a_run_with_two_budgets_keeps_the_one_that_is_not_changed():
+    base = Config(iterations=1000, minutes=60.0)
+    longer = dataclasses.replace(base, minutes=90.0)
+    assert options._with_budget(longer, base, ["--minutes=90"], True) == longer
+    timed = Config(minutes=28.0)
+    counted = options._with_budget(dataclasses.replace(timed, iterations=5), timed, ["--iterations=5"], True)
+    assert (counted.iterations, counted.minutes) == (5, None)

@@ -66,14 +66,13 @@ def stop(engine: Engine, arguments: list[str]) -> str:
 def boardsize(engine: Engine, arguments: list[str]) -> str:
     expect(arguments, 1)
     size = read_whole(arguments[0])
-    engine.restart_clocks()
     if size == engine.size:
-        engine.clear()
-        return ""
+        return clear_board(engine, arguments)
     try:
         engine.take_game(engine.other_game(size, engine.komi))
     except ValueError:
         raise Refusal("unacceptable size") from None
+    engine.restart_clocks()
     return ""
 
 
