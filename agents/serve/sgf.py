@@ -56,7 +56,7 @@ def read_sgf(data: bytes) -> Kifu:
         for node in game.get_main_sequence():
             if (move := _move(node, size, node is root, len(moves) + 1)) is not None:
                 moves.append(move)
-        first = COLOURS.index(root.get("PL")) if root.has_property("PL") else moves[0][0] if moves else 0
+        first = _first(root, moves)
         won = RESIGNED.fullmatch(root.get("RE")) if root.has_property("RE") else None
     except (ValueError, LookupError, RecursionError) as error:  # an unknown encoding, or one that is none of text
         raise ValueError(f"SGF: {error}") from None
@@ -72,6 +72,15 @@ def _komi(root: Tree_node) -> float | None:
         return root.get("KM")
     except ValueError:
         raise ValueError(f"the komi is not a number: {_quoted(root, 'KM')}") from None
+
+
+def _first(root: Tree_node, moves: list[tuple[int, int]]) -> int:
+    """Who is to move: as the file says, by the first move, or White after handicap stones."""
+    if root.has_property("PL"):
+        return COLOURS.index(root.get("PL"))
+    if moves:
+        return moves[0][0]
+    return int(root.has_property("HA") and root.get("HA") > 1 and bool(root.get_setup_stones()[0]))
 
 
 def _quoted(node: Tree_node, name: str) -> str:

@@ -99,7 +99,8 @@ class TerminalGame:
         best = sorted(map(int, np.flatnonzero(rewards == rewards.max())), key=lambda i: seat(self.game, i))
         names = seats(self.game)
         winners, win = " and ".join(names[i] for i in best), "wins" if len(best) == 1 else "win"
-        said = f"{winners} {win} after {len(self.actions)} moves"
+        count = len(self.actions)
+        said = f"{winners} {win} after {count} move{'s' * (count != 1)}"
         return said if gone is None else f"{said}: {names[gone]} resigned"
 
     def worth(self, said: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@
  * is one queen). The answer is a line with the winning moves as a hexadecimal number, or "?" where BUDGET visits of the
  * search do not decide some move. With SAMPLE the answer is up to SAMPLE positions of each power of two of the visits
  * that they took: a line with the position, its result for the mover, these visits, and the winning moves, or "-" where
- * they are not all known.
+ * they are not all known. `-DTABLE_BITS=26` gives the search 3 GB, for positions with nearly all squares free.
  *
  * Depth-first proof-number search (Nagai 2002) with weak proof numbers (Ueda et al. 2008). Squares that no walk of a
  * king reaches do not count. Two queens that no such walk joins are settled by their longest walks where these are
@@ -25,7 +25,10 @@ typedef struct { Set key, ripped; uint32_t prove, refute, visits; int8_t mine, o
 #define BIT(square) ((Set)1 << (square))
 enum { MOST = 72, MOVES = 40, CLASSES = 32, WAYS = 4 };
 static const uint32_t NEVER = 1u << 28;
-static const uint64_t TABLE = 1ull << 21; /* entries */
+#ifndef TABLE_BITS
+#define TABLE_BITS 21
+#endif
+static const uint64_t TABLE = 1ull << TABLE_BITS; /* entries of 48 bytes */
 
 static int queens, rows, cols, squares;
 static int8_t line[MOST][8][10]; /* squares in each direction, then -1 */

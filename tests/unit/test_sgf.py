@@ -71,6 +71,8 @@ def test_set_up_stones_handicap_and_who_begins():
     assert int(GAME.player(start)) == 1
     whites, *_ = ours.start_from_sgf(GAME, b"(;SZ[9]AB[cc]AW[dd][ee]PL[W])")
     assert int(GAME.player(whites)) == 1
+    for text, first in (("HA[2]AB[cc][gg]", 1), ("HA[2]AB[cc][gg]PL[B]", 0), ("AB[cc][gg]AW[dd][ee]", 0), ("HA[2]", 0)):
+        assert int(GAME.player(ours.start_from_sgf(GAME, f"(;SZ[9]{text})".encode())[0])) == first
     again, names, _ = ours.start_from_sgf(GAME, ours.write_sgf(GAME, start, [(1, 5)]).encode())
     assert GAME.to_record(again)["board"] == board
     assert int(GAME.player(again)) == 1
