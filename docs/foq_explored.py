@@ -1,15 +1,18 @@
 """Explores Flight of Queen and writes docs/foq_explored.md with its pictures: python docs/foq_explored.py
 
 Small boards are solved; the full board is searched by the network in models/foq. A run takes about two hours on one
-core and 14 GB of memory; `--minutes=M` limits the time per board. `python docs/foq_explored.py first games` rewrites
-only these parts of the page. The parts are small (boards), single (the full board with one queen), sizes, first (moves)
-and games.
+core, 9 GB of memory and a C compiler; `--minutes=M` limits the time per board. `python docs/foq_explored.py first
+games` rewrites only these parts of the page. The parts are small (boards), single (the full board with one queen),
+sizes, first (moves) and games.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
+import subprocess
 import sys
+import tempfile
 import textwrap
 import time
 from pathlib import Path
@@ -28,7 +31,7 @@ from agents.config import for_play
 from agents.players.players import make_player
 from agents.runtime import cli, mesh
 from agents.search.policies import make_search
-from agents.solvers.solve import Verdict, make_solver
+from agents.solvers.solve import make_solver
 from agents.storage import weights as models
 from envs import draw, saved
 
@@ -40,7 +43,8 @@ SINGLE = ["3,3", "3,4", "3,5", "4,4", "4,5", "4,6", "5,5", "5,6", "5,7", "6,6", 
 CHANCES = ["4,4", "4,6", "5,6", "5,7", "6,6", "6,7", "7,7", "8,8", "8,9"]
 SIMULATIONS = (64, 256, 1024)
 ROOM, ROOM_SMALL = 24_000_000, 3_000_000
-ROOM_FULL = 40_000_000  # for one queen on the full board, 14 GB
+SOLVER = Path(__file__).parents[1] / "tests" / "oracles" / "solve_foq.c"
+TABLE_BITS, VISITS = 26, 1_000_000_000  # of the solver, for one queen on the full board: 3 GB, and most for a move
 LARGE = 42  # squares; larger boards need more memory
 VALUED_EVERY = 5  # moves between the evaluations of an annotated game
 UNBROKEN = "\u00a0"  # a space at which no line ends
@@ -245,13 +249,20 @@ Results of an independent solver, for 3 x 3, 3 x 5, 4 x 4, 4 x 6, 5 x 6, 5 x 7 a
 
 SINGLE_BOARD = """## One queen on the full board (exact)
 
-{made}; {positions:,} positions, {minutes:.0f} minutes. The same is proved by
-`python evaluate.py prove {game} --all_moves --positions={max_nodes} --minutes={most:g}`. On 8 x 8, where a
-player without a legal move wins, {winner} wins:
+On 8 x 8, where a player without a legal move wins, {winner} wins:
 
-| first moves that win | that lose | undecided |
-|---|---|---|
-| {wins} | {loses} | {unknown} |
+| first moves that win | that lose |
+|---|---|
+| {wins} | {loses} |
+
+{made}; {minutes:.0f} minutes of its time and 3 GB of memory. A proof-number search in C decides all {count} moves:
+
+```bash
+cc -O3 -march=native -DTABLE_BITS={bits} -o solve_foq tests/oracles/solve_foq.c
+echo {start} | ./solve_foq 1 {visits}
+```
+
+It prints `{printed}`: the bits of the moves that win.
 """
 
 SIZES = """## How the advantage changes with the size (estimated)
@@ -297,23 +308,29 @@ def small(minutes: float) -> str:
 
 def single(minutes: float) -> str:
     game = envs.make("foq_single")
-    solve = make_solver(game, ROOM_FULL)
-    solve(game.init(), seconds=0)  # compiles
-    most = 5 * minutes
-    return told(game, solve(game.init(), all_moves=True, seconds=60 * most, tell=say), most)
-
-
-def told(game: envs.Game, verdict: Verdict, most: float) -> str:
-    names = {kind: [game.action_name(a) for a, v in verdict.moves.items() if v == kind] for kind in (1, -1, None)}
+    start, queen = game.init(), int(game.init().queens[0])
+    asked = f"{1 << queen:x} {queen} 0"
+    with tempfile.TemporaryDirectory() as folder:
+        program = Path(folder) / "solve_foq"
+        subprocess.run(["cc", "-O3", "-march=native", f"-DTABLE_BITS={TABLE_BITS}", "-o", program, SOLVER], check=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        answer = subprocess.run([program, "1", str(VISITS)], input=asked, capture_output=True, text=True, check=True)
+        seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+    printed = answer.stdout.strip()
+    moves = np.flatnonzero(game.mask(start)).tolist()
+    wins = [a for a in moves if int(printed, 16) >> a & 1]
+    names = lambda actions: " ".join(map(game.action_name, actions)) or "none"
     return SINGLE_BOARD.format(
         made=made(),
-        game=game.name.partition(":")[0],
-        max_nodes=ROOM_FULL,
-        most=most,
-        positions=verdict.positions,
-        minutes=verdict.seconds / 60,
-        winner={1: "the first player", -1: "the second player", None: "nobody knows who"}[verdict.value],
-        **{key: " ".join(names[kind]) or "none" for key, kind in (("wins", 1), ("loses", -1), ("unknown", None))},
+        winner="the first player" if wins else "the second player",
+        wins=names(wins),
+        loses=names([a for a in moves if a not in wins]),
+        minutes=seconds / 60,
+        count=len(moves),
+        bits=TABLE_BITS,
+        visits=VISITS,
+        start=asked,
+        printed=printed,
     )
 
 

@@ -43,8 +43,8 @@ def test_solved_positions(name, file, simulations, least):
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "moves"), [("go_5x5", {"C3"}), ("foq_single", {"h8", "a1"})])
 def test_first_moves_that_win(name, moves):
-    """On 5 x 5 Black takes the whole board from the centre (van der Werf, van den Herik and Uiterwijk 2003); that one
-    queen wins by its moves into two corners was proved, see docs/foq_explored.md."""
+    """On 5 x 5 Black takes the whole board from the centre (van der Werf, van den Herik and Uiterwijk 2003); one queen
+    wins by its moves into two corners and by no other, which was proved, see docs/foq_explored.md."""
     path = str(ROOT / "models" / name)
     game = envs.make(game_of(path))
     start = jax.tree.map(lambda x: jnp.asarray(x)[None], game.init())
