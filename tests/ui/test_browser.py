@@ -212,6 +212,51 @@ def test_undo_hint_and_flip(window, foq):
     press(window, "flip")
 
 
+def test_two_quick_undos_take_back_two_moves(window, foq):
+    start(window, foq, "tictactoe", "person")
+    for action in ("a1", "a2", "a3"):
+        move(window, action)
+    window.execute_script("$('undo').click(); $('undo').click()")
+    wait(window, lambda: game(window)["ply"] == 1, "both undos")
+    assert not one(window, "#toast").is_displayed()
+
+
+def test_escape_frees_the_piece_that_the_mouse_has_chosen(window, evopawness):
+    view = fresh(window, evopawness)
+    click_cell(window, view["legal"][0]["cells"][0])
+    assert "or Escape" in text(window, "#about-cell")
+    assert window.execute_script("return path.length") == 1
+    one(window, "body").send_keys(Keys.ESCAPE)
+    assert window.execute_script("return path.length") == 0
+
+
+def test_a_hint_and_a_pause_are_read_aloud(window, foq):
+    start(window, foq, "tictactoe", "uct:16", "1")
+    wait(window, lambda: game(window)["ply"] == 1, "the engine's move")
+    known_result(window)
+    press(window, "hint")
+    wait(window, lambda: game(window)["hint"] and not game(window)["thinking"], "the hint")
+    assert text(window, "#say") == f"Your move. Hint: {game(window)['hint']}."
+    press(window, "undo")
+    wait(window, lambda: game(window)["paused"], "the pause")
+    assert text(window, "#say") == "X to move. The engine waits for you."
+
+
+def test_each_game_is_in_the_dialog_once(window, foq):
+    """The server plays another board than the usual one, so that the game is there with both."""
+    fresh(window, foq)
+    press(window, "new")
+    wait(window, lambda: one(window, "#setup").is_displayed(), "the dialog")
+    names = lambda: window.execute_script("return [...$('pick-game').options].map((x) => x.value)")
+    before = names()
+    choose(window, "pick-rows", "7")
+    wait(window, lambda: "rows=7" in window.execute_script("return $('pick-game').value"), "the other board")
+    after = names()
+    assert len(set(after)) == len(after) == len(before)
+    assert len(set(before) - set(after)) == 1
+    press(window, "cancel")
+
+
 def test_thinking_shows_how_far_it_is_and_can_be_stopped(window, foq):
     start(window, foq, SMALL, "person")
     window.execute_script("command('players', { players: view.players, simulations: 4096, seconds: 60 })")

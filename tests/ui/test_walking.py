@@ -133,6 +133,25 @@ def test_buttons_of_moves_show_the_numbers_of_their_position(window, address):
     press(window, "analyse")
 
 
+def test_buttons_of_moves_stay_while_their_numbers_come_in(window, address):
+    """A finger on a button that is drawn anew would press nothing."""
+    fresh(window, address)
+    limits = {"simulations": 4096, "seconds": 60}
+    request = {"game": envs.make("sum_to_100").name, "players": ["person", "person"], **limits}
+    window.execute_script("open(arguments[0])", request)
+    wait(window, lambda: game(window)["game"] == request["game"], "the other game")
+    window.execute_script("window.kept = $('choices').firstElementChild")
+    press(window, "analyse")
+    one(window, "#overlay [data-show=value]").click()
+    number = lambda: window.execute_script("return kept.querySelector('small:not(.more)')?.textContent")
+    window.execute_script("window.kept = $('choices').firstElementChild")
+    wait(window, number, "a number")
+    known_result(window)
+    assert window.execute_script("return kept === $('choices').firstElementChild")
+    press(window, "analyse")
+    assert number() is None
+
+
 def test_a_question_mark_lists_the_keys(played):
     one(played, "body").send_keys("?")
     wait(played, lambda: played.execute_script("return $('settings').open"), "the keys")
@@ -155,5 +174,8 @@ def test_a_review_fills_in_and_stops_when_asked(played):
     wait(played, lambda: "Move 0 of 4." in said() or "Move 1 of 4." in said(), "how far it is")
     press(played, "stop")
     wait(played, lambda: not game(played)["thinking"], "the end of the review")
-    assert len(game(played)["review"]) < 4
+    judged = len(game(played)["review"])
+    assert judged < 4
+    assert f"Stopped after {judged} of 4 moves." in said()
+    assert judged or "No move lost" not in said()
     known_result(played)

@@ -90,7 +90,7 @@ function drawAnalysis() {
       return row;
     }));
   }
-  if (svg() && !shown) drawMarks(), drawChoicesNumbers();
+  if (svg() && !shown) drawMarks(), markChoices();
   drawGraph();
 }
 
@@ -104,10 +104,6 @@ function unknownWords(there) {
   if (there?.failure) return there.failure;
   if (there?.thinking) return "Getting ready…";
   return view.over && !elsewhere() ? "The game is over. Choose an earlier move, and it is analysed." : "Nothing is known of this position yet.";
-}
-
-function drawChoicesNumbers() {
-  if (!$("choices").hidden && !$("choices").contains(document.activeElement)) drawChoices();
 }
 
 /** Whether a part of the page is to show something else than it does. */

@@ -238,7 +238,6 @@ function drawChoices() {
   const choices = $("choices");
   const focused = [...choices.children].indexOf(document.activeElement);
   choices.hidden = !ways.length;
-  const moves = new Map(analysed()?.moves.map((move) => [move.action, move]));
   choices.replaceChildren(...ways.map((way) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -246,20 +245,33 @@ function drawChoices() {
     button.textContent = words;
     if (more) button.append(Object.assign(document.createElement("small"), { className: "more", textContent: more }));
     button.dataset.action = way.action;
-    const move = moves.get(way.action);
-    if (move) {
-      const small = document.createElement("small");
-      small.classList.toggle("few", move.few);
-      small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)}%` }[chosenOverlay()] || "";
-      button.append(small);
-    }
-    if (way.action === pictured().hint) button.setAttribute("aria-description", "hint"), button.classList.add("main");
     button.onclick = () => play(way);
     button.onpointerenter = button.onfocus = () => preview(way);
     button.onpointerleave = button.onblur = () => preview(null);
     return button;
   }));
+  markChoices();
   if (focused >= 0) (choices.children[focused] || choices.firstElementChild || $("board")).focus();
+}
+
+/** Hint and numbers on the buttons. They stay the same buttons, since a new one under a finger would take no tap. */
+function markChoices() {
+  const moves = new Map(analysed()?.moves.map((move) => [move.action, move]));
+  for (const button of $("choices").children) {
+    const { action } = button.dataset;
+    const hinted = action === pictured().hint;
+    button.classList.toggle("main", hinted);
+    hinted ? button.setAttribute("aria-description", "hint") : button.removeAttribute("aria-description");
+    writeNumber(button, moves.get(action));
+  }
+}
+
+function writeNumber(button, move) {
+  let small = button.querySelector("small:not(.more)");
+  if (!move) return small?.remove();
+  if (!small) button.append((small = document.createElement("small")));
+  small.classList.toggle("few", move.few);
+  small.textContent = { value: move.visits ? percent(move.value) : "–", visits: `${move.visits}×`, prior: `${Math.round(move.prior * 100)}%` }[chosenOverlay()] || "";
 }
 
 function sayWhatToDo() {

@@ -148,6 +148,8 @@ function take(news) {
     announce(before);
   }
   drawTurn();
+  const found = (what) => view[what] && view[what] !== before?.[what];
+  if (!fresh && !past && (found("hint") || found("failure"))) sayTurn();
   drawAnalysis();
   drawReview();
   clearTimeout(polling);

@@ -86,7 +86,7 @@ async function lookAt(ply) {
   follow();
   drawTurn();
   drawAnalysis();
-  $("say").textContent = `${$("turn-title").textContent}. ${$("turn-words").textContent}`;
+  sayTurn();
 }
 
 function walk(steps) {
@@ -102,8 +102,9 @@ function drawReview() {
   for (const button of buttons) button.classList.remove("blunder", "mistake", "inaccuracy");
   for (const move of view.review) if (move.mark) buttons[move.ply]?.classList.add(move.mark);
   const marked = view.review.filter((move) => move.mark);
-  const now = working ? `Move ${working.done} of ${working.total}. ` : "";
-  const none = working || marked.length ? "" : "No move lost a tenth of the point or more.";
+  const part = view.review.length < view.ply ? `Stopped after ${view.review.length} of ${view.ply} moves. ` : "";
+  const now = working ? `Move ${working.done} of ${working.total}. ` : part;
+  const none = working || marked.length || !view.review.length ? "" : "No move lost a tenth of the point or more.";
   const list = document.createElement("ul");
   list.replaceChildren(...marked.map((move) => {
     const item = document.createElement("li");

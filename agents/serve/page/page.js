@@ -3,7 +3,11 @@
 
 const BUTTONS = document.querySelectorAll("nav button:not(#theme, #keys), aside button");
 for (const button of BUTTONS) button.disabled = true; // until there is a game, see `enable`
-for (const word of ["undo", "redo", "hint", "review", "resume"]) $(word).onclick = () => command(word);
+let ordered = Promise.resolve(); // one order after the other: each is meant for the position that the last one led to
+for (const word of ["undo", "redo", "hint", "review", "resume"]) {
+  const order = () => $(word).disabled || $(word).hidden || command(word);
+  $(word).onclick = () => (ordered = ordered.then(order, order));
+}
 $("stop").onclick = () => {
   if (elsewhere() && known()?.thinking) call("POST", `sessions/${known().id}/stop`, {}).catch((error) => toast(error.message));
   else command("stop");

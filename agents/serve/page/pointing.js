@@ -197,11 +197,14 @@ $("table").addEventListener("keydown", (event) => {
     event.preventDefault();
     point(cellAt(document.activeElement).dataset.cell);
     if (path.length) neighbour(cell, [0, 0])?.focus();
-  } else if (event.key === "Escape" && path.length) {
-    path = [];
-    preview(null);
-    light();
   }
+});
+// Wherever the focus is: the mouse leaves none on the board.
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || !path.length || document.querySelector("dialog[open]")) return;
+  path = [];
+  preview(null);
+  light();
 });
 
 /** The nearest cell that can be pointed at, or in a direction that has something to say; as the board is seen. */

@@ -21,7 +21,9 @@ async function describe(spec) {
   if (!games.some((game) => game.game === spec)) {
     const [game] = await call("GET", `games?${new URLSearchParams({ game: spec })}`);
     const kind = (name) => name.split(":")[0];
-    games = games.map((other) => (kind(other.game) === kind(spec) ? game : other));
+    const same = games.filter((other) => kind(other.game) === kind(spec)); // two, where the server plays other options
+    const old = same.find((other) => other.game === $("pick-game").value) || same.at(-1);
+    games = games.map((other) => (other === old ? game : other));
   }
   $("pick-game").replaceChildren(...games.map((game) => option(game.game, gameWords(game))));
   $("pick-game").value = spec;

@@ -11,7 +11,7 @@ function turnWords(thinking) {
   }
   if (view.over) return [resultWords(), reasonWords()];
   if (view.failure) return ["That did not work", view.failure];
-  if (view.paused) return [`${seat(view.to_move)} to move`, "The engine waits for you."];
+  if (view.paused) return pausedWords();
   if (moves || !person(view.to_move)) {
     if (thinking?.compiling) return ["Getting ready", "The engine is being compiled, once. This takes seconds, for large games minutes."];
     return [`${seat(view.to_move)} is thinking`, opponentName(view.players[view.to_move])];

@@ -47,9 +47,16 @@ function announce(before) {
   const last = view.history.at(-1);
   const words = [];
   if (last && before && before.ply < view.ply) words.push(`${seat(last.player)} played ${last.words}.`);
-  words.push(view.over ? `${resultWords()}. ${reasonWords()}` : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
+  words.push(view.over ? `${resultWords()}. ${reasonWords()}` : view.paused ? pausedWords().join(". ") : person(view.to_move) ? `${yours()}.` : `${seat(view.to_move)} is thinking.`);
   $("say").textContent = words.join(" ");
 }
+
+/** Says what the card of the turn shows to those who do not see it. */
+function sayTurn() {
+  $("say").textContent = `${$("turn-title").textContent}. ${$("turn-words").textContent}`;
+}
+
+const pausedWords = () => [`${seat(view.to_move)} to move`, "The engine waits for you."];
 
 const alone = () => view.players.filter((name) => name === "person").length === 1;
 const yours = () => (alone() ? "Your move" : `${seat(view.to_move)} to move`);
