@@ -135,7 +135,7 @@ def test_a_resigned_game_stays_over(sit, tmp_path):
     (tmp_path / "game.json").write_text(json.dumps(RESIGNED))
     typed = [f"load {tmp_path}/game.json", "a1", "moves", f"save {tmp_path}/same.json", "undo", "a1", "moves"]
     printed = sit("--env=tictactoe --opponent=person", *typed, f"save {tmp_path}/on.json", "new")
-    assert printed.count("X wins after 1 moves: O resigned") == 4
+    assert printed.count("X wins after 1 move: O resigned") == 4
     assert "'a1': the game is over" in printed
     assert "played: b2\nlegal: none, the game is over\n" in printed
     assert "played: b2 a1\n" in printed
@@ -162,11 +162,11 @@ def test_sgf_has_the_result_of_a_resigned_game(sit, tmp_path):
 def test_a_player_may_resign(sit, tmp_path):
     """After the first move it is O's turn. Against an opponent the person gives up, and may take that back."""
     printed = sit("--env=tictactoe --opponent=person", "b2", "resign", "a1", "resign", f"save {tmp_path}/game.json")
-    assert "X wins after 1 moves: O resigned" in printed
+    assert "X wins after 1 move: O resigned" in printed
     assert printed.count("the game is over; 'help'") == 2
     assert json.loads((tmp_path / "game.json").read_text()).items() >= RESIGNED.items()
     printed = sit("--env=tictactoe --opponent=random --seat=2", "resign", "undo", "moves")
-    assert "X wins after 1 moves: O resigned" in printed
+    assert "X wins after 1 move: O resigned" in printed
     assert len(re.findall(r"played: \w\d\n", printed)) == 1
 
 
