@@ -23,6 +23,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from agents.arena.match import check_match
 from agents.arena.openings import sample_openings
 from agents.config import for_play
 from agents.players.analysis import root_summary
@@ -75,6 +76,7 @@ def make_reports(trained: TrainedNetwork, steps: int, lanes: int) -> Callable[[A
 
 def play(name: str, rival: str, steps: int, games: int, seed: int) -> rounds.Row:
     trained = models.load_network(ROOT_FOLDER / "models" / name)
+    check_match(trained.game, games, None, "--matches")
     game, reports = trained.game, make_reports(trained, steps, games)
     move, over = jax.jit(jax.vmap(game.move)), jax.jit(jax.vmap(game.over))
     states, _ = sample_openings(game, jax.random.key(seed), games // 2, OPENING)

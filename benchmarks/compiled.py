@@ -53,7 +53,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 import envs
 from agents.arena.match import Round, make_group
-from agents.config import Config, for_play, preset
+from agents.config import Config, demand, for_play, preset
 from agents.network.network import PolicyValue, make_network
 from agents.players.analysis import make_analyst
 from agents.players.players import make_act
@@ -68,6 +68,8 @@ from envs.game import Array, Game
 POSITIONS = 4096  # of a rules program
 MATCH_GAMES = 128  # in lockstep
 PARTS = "rules,play,learn"
+RULES = "step,mask,observe,together"
+EVERY_PART = (*RULES.split(","), "play", "learn", "match", "analysis")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -244,9 +246,11 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     with cli.errors():
+        wanted = given.parts.replace("rules", RULES).split(",")
+        for part in wanted:
+            demand(part in EVERY_PART, f"--parts: expected rules or some of {', '.join(EVERY_PART)}, got {part}")
         devices = chips(given.chip)
         found = programs(given.game, given.options, devices)
-        wanted = given.parts.replace("rules", "step,mask,observe,together").split(",")
         rounds.show((row for name in wanted for row in describe(name, *found[name], devices)), given.json)
 
 

@@ -152,7 +152,7 @@ def beside_article() -> None:
         print(f"{name:14s} {rate(taken):12,.0f} steps/s, times the article's {ratio(times['article'], taken)}")
 
 
-# Our game -> the pgx game of the same rules, as far as the two agree (docs/rules_compared.md).
+# Our game -> the pgx game of the same rules, as far as the two agree (docs/rules/compared.md).
 PGX: dict[str, Any] = {
     "chess": "chess",
     "chess:size=5": "gardner_chess",
@@ -234,6 +234,7 @@ PARTS = {"foq": beside_article, "pgx": beside_pgx, "games": every_game}
 
 
 def main() -> None:
+    rounds.help_if_asked()
     with cli.errors():
         unknown = set(sys.argv[1:]) - set(PARTS)
         if unknown:

@@ -33,6 +33,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import envs
+from agents.config import demand
+from agents.runtime import cli
 from benchmarks import rounds
 
 ROOT = Path(__file__).parents[1]
@@ -107,6 +109,10 @@ def main() -> None:
     parser.add_argument("--guests", type=int)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
+    with cli.errors():
+        demand(given.guests is None or given.guests > 0, f"--guests: expected 1 or more, got {given.guests}")
+        for game in given.games:  # before a server starts
+            envs.make(game)
     rounds.show(alone(given.games) if given.guests is None else together(given.games, given.guests), given.json)
 
 

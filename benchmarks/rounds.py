@@ -42,22 +42,29 @@ def ratio(slower: list[float], quicker: list[float]) -> float:
 
 
 def show(rows: Iterable[Row], as_json: bool) -> None:
-    """Prints every row as soon as it is available; a blank marks a figure that was not measured."""
-    for number, row in enumerate(rows):
-        if as_json:
-            print(json.dumps(row), flush=True)
-            continue
-        if number == 0:
-            print("  ".join(f"{name:>16s}" for name in row))
-        print("  ".join(f"{'' if value is None else value!s:>16s}" for value in row.values()), flush=True)
+    """Prints every row as soon as it is available; a blank marks a figure that was not measured. Reports user errors,
+    such as the name of an unknown game, which only show when a row is made."""
+    with cli.errors():
+        for number, row in enumerate(rows):
+            if as_json:
+                print(json.dumps(row), flush=True)
+                continue
+            if number == 0:
+                print("  ".join(f"{name:>16s}" for name in row))
+            print("  ".join(f"{'' if value is None else value!s:>16s}" for value in row.values()), flush=True)
+
+
+def help_if_asked() -> None:
+    """Prints the text of the script and ends, with `--help` on the command line."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(sys.modules["__main__"].__doc__)
+        raise SystemExit
 
 
 def arguments() -> tuple[Callable[..., Any] | None, bool]:
     """`--other=FILE.py:FUNCTION`, loaded, and `--json` of the command line; without `--json`, prints the machine."""
     as_json, other = False, None
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        print(sys.modules["__main__"].__doc__)
-        raise SystemExit
+    help_if_asked()
     with cli.errors():
         for word in sys.argv[1:]:
             if word == "--json":
@@ -79,4 +86,6 @@ def load(where: str) -> Callable[..., Any]:
         raise ValueError(f"--other={where}: want FILE.py:FUNCTION")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return getattr(module, name)
+    if not callable(function := getattr(module, name, None)):
+        raise ValueError(f"--other={where}: there is no function {name} in {path}")
+    return function

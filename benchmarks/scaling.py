@@ -179,8 +179,7 @@ def modelled() -> Iterator[rounds.Row]:
 def main() -> None:
     mesh.claim_cores()
     tables = {"--bytes": sent, "--model": modelled}
-    if {"-h", "--help"} & set(sys.argv[1:]):
-        return print(__doc__)
+    rounds.help_if_asked()
     with cli.errors():
         words = set(sys.argv[1:])
         if words - {"--json", *tables}:

@@ -153,6 +153,7 @@ PARTS = {"loops": loops, "flat": flat, "orders": orders, "memory": memory}
 
 
 def main() -> None:
+    rounds.help_if_asked()
     wanted = [word for word in sys.argv[1:] if word != "--json"]
     with cli.errors():
         if set(wanted) - set(PARTS):

@@ -83,7 +83,8 @@ def in_node(trained: TrainedNetwork, states: list[Any], seconds: float) -> Found
     }
     script = [(STANDALONE / name).read_text(encoding="utf-8") for name in ("runtime.js", "search.js")]
     node = shutil.which("node")
-    assert node is not None, "expected node to be installed"
+    if node is None:
+        raise ValueError("expected node to be installed")
     with tempfile.NamedTemporaryFile("w", suffix=".js") as file:
         file.write("\n".join([*script, javascript_program(trained.game, trained), IN_NODE]))
         file.flush()
@@ -124,7 +125,8 @@ def measure(names: list[str], count: int, seconds: float) -> Iterator[rounds.Row
         path = GOLDEN / f"{name}_solved.jsonl.gz"
         game = envs.make(name)
         shipped = models.shipped(game)
-        assert shipped is not None, f"expected a game with a shipped network, got {name}"
+        if shipped is None:
+            raise ValueError(f"expected a game with a shipped network, got {name}")
         trained = models.load_network(shipped, game)
         states, right = some(read_positions(path, game), count) if path.is_file() else ([], np.zeros((0, 1), bool))
         for side, play in {"page": in_node, "python": in_python}.items():
@@ -142,7 +144,7 @@ def measure(names: list[str], count: int, seconds: float) -> Iterator[rounds.Row
             }
 
 
-if __name__ == "__main__":
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("games", nargs="*", default=["connect_four", "foq", "evopawness"])
     parser.add_argument("--seconds", type=float, default=1.0)
@@ -150,3 +152,7 @@ if __name__ == "__main__":
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     rounds.show(measure(given.games, given.positions, given.seconds), given.json)
+
+
+if __name__ == "__main__":
+    main()

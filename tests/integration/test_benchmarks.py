@@ -1,4 +1,9 @@
-"""The benchmarks that time whole parts of the engine still fit it: one small row of each."""
+"""The benchmarks that time whole parts of the engine still fit it: one small row of each. What they refuse."""
+
+import importlib
+import os
+import sys
+from unittest import mock
 
 import jax
 import numpy as np
@@ -60,3 +65,41 @@ def test_strips_share_as_many_weights_as_there_are_symmetries():
         tied = equivariant_strips.tied_strips(group, *sizes)
         assert tied.shape == (sizes[0] ** 2 + sizes[1] ** 2, symmetries, symmetries)
         assert set(np.bincount(tied.ravel())) == {symmetries}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("best_move --games nothing", "models/nothing does not exist"),
+        ("best_move --games tictactoe --matches 3", "--matches: expected an even number"),
+        ("compiled foq --parts=rules,nothing", "--parts: expected rules or some of step, mask, observe"),
+        ("considered nothing", "no checkpoint: nothing does not exist"),
+        ("considered models/tictactoe --solved nothing.gz", "nothing.gz: No such file"),
+        ("first_reply nothing", "unknown game 'nothing'"),
+        ("first_reply tictactoe --guests=0", "--guests: expected 1 or more, got 0"),
+        ("halving --games nothing", "unknown game 'nothing'"),
+        ("precision nothing", "no checkpoint: nothing does not exist"),
+        ("selfplay --other=mine.py:nothing", "--other=mine.py:nothing: there is no function nothing in mine.py"),
+        ("standalone nothing", "unknown game 'nothing'"),
+        ("standalone hex:size=3", "expected a game with a shipped network, got hex:size=3"),
+    ],
+)
+def test_what_a_benchmark_refuses_is_told_in_one_line(line, words, tmp_path, monkeypatch, capsys):
+    name, *arguments = line.split()
+    monkeypatch.setattr(sys, "argv", [f"benchmarks/{name}.py", *arguments])
+    (tmp_path / "mine.py").write_text("nothing = 1\n")
+    monkeypatch.chdir(tmp_path)
+    with mock.patch.dict(os.environ), pytest.raises(SystemExit) as stop:  # benchmarks/compiled.py chooses the platform
+        importlib.import_module(f"benchmarks.{name}").main()
+    said = capsys.readouterr().err
+    assert (stop.value.code, said.count("\n")) == (2, 1) and words in said
+
+
+@pytest.mark.parametrize("name", ["envs", "search", "scaling", "train"])
+def test_a_benchmark_without_a_parser_explains_itself(name, monkeypatch, capsys):
+    benchmark = importlib.import_module(f"benchmarks.{name}")
+    monkeypatch.setitem(sys.modules, "__main__", benchmark)
+    monkeypatch.setattr(sys, "argv", [f"benchmarks/{name}.py", "--help"])
+    with pytest.raises(SystemExit) as stop:
+        benchmark.main()
+    assert not stop.value.code and capsys.readouterr().out.strip() == (benchmark.__doc__ or "").strip()
