@@ -31,6 +31,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from agents.runtime import advice
+
 T = TypeVar("T")
 
 FULL_HELP = "--help-all"
@@ -172,6 +174,7 @@ def parse_command(
     if HELP & set(arguments):
         explain(kind, brief=FULL_HELP not in arguments, overview=set(arguments) == {"--help"})
         asked = ["--help" if argument in HELP else argument for argument in arguments]
+        description = description and advice.with_program_commands(description)
         return tyro.cli(kind, prog=program(), args=asked, use_underscores=True, description=description, **known)
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:

@@ -103,6 +103,9 @@ def test_an_installed_copy_advises_its_own_commands(commands, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=kept, capture_output=True, text=True, timeout=300)
     assert done.returncode == 2
     assert "train one first: ripzero-train --env=foq" in done.stderr
+    for name, example in {"play": "ripzero-play --env=foq", "evaluate": "ripzero-evaluate match"}.items():
+        said = run([commands / f"ripzero-{name}", "--help"], tmp_path)
+        assert example in said and "python" not in said
     code = "from agents.runtime import advice; print(advice.extra('play'))"
     assert run([commands / "python", "-c", code], tmp_path) == "pip install 'ripzero[play]'\n"
 
