@@ -185,7 +185,8 @@ def parse_command(
         raise refused
     # Strips tyro's frame, which is plain ASCII on terminals without box characters.
     framed = re.compile(r"^[\s│|╭╰+]+[─-]?\s|[\s│|╮╯+]+$|[─-]{3,}")
-    lines = (framed.sub("", framed.sub("", line)).strip() for line in said.getvalue().splitlines())
+    plain = COLOUR.sub("", said.getvalue())
+    lines = (framed.sub("", framed.sub("", line)).strip() for line in plain.splitlines())
     text = " ".join(line for line in lines if line).split("For full helptext")[0].split("Argument helptext:")[0]
     for heading in ("Value error", "Parsing error", "Unrecognized options "):
         text = text.removeprefix(heading)
@@ -200,6 +201,7 @@ def parse_command(
     fail(text or "wrong arguments")
 
 
+COLOUR = re.compile(r"\x1b\[[\d;]*m")  # tyro colours its text if standard output is a terminal
 SWITCH = re.compile(r"--(\w+)=(true|false|yes|no|on|off)", re.IGNORECASE)
 
 

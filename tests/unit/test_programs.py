@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import sys
 
 import numpy as np
 import pytest
@@ -208,9 +209,15 @@ BAD = {
 }
 
 
+@pytest.mark.parametrize("columns", [None, 40, 200])
 @pytest.mark.parametrize(("program", "arguments", "words"), BAD.values(), ids=BAD)
-def test_bad_input_is_one_line_and_code_2(program, arguments, words, monkeypatch, capsys, tmp_path):
+def test_bad_input_is_one_line_and_code_2(program, arguments, words, columns, monkeypatch, capsys, tmp_path):
+    """Into a file, and on a terminal of so many columns, where tyro uses colours."""
     monkeypatch.chdir(tmp_path)
+    if columns:
+        monkeypatch.setenv("TERM", "xterm")
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     code, errors = in_process(program, arguments, monkeypatch, capsys)
     assert code == 2
     assert words in errors
