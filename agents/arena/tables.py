@@ -21,13 +21,18 @@ def show(made: Table) -> None:
     cli.console(width=None if sys.stdout.isatty() else 160).print(made)
 
 
+def tight(title: str, **options: Any) -> Table:
+    """An empty table with little room between its columns, so that 80 of a terminal hold all figures."""
+    return Table(title=title, box=box.SIMPLE, pad_edge=False, show_edge=False, collapse_padding=True, **options)
+
+
 def match_table(results: list[Result]) -> Table:
     """One row per opponent."""
-    out = Table(title=f"{results[0].a}, 95% intervals over openings", box=box.SIMPLE, pad_edge=False)
-    out.add_column("against", overflow="fold")
+    out = tight(f"{results[0].a}, 95% intervals over openings")
+    out.add_column("against", overflow="fold", min_width=len("against"))
     even = () if results[0].players == 2 else ("even score",)
     for name in ("won/drawn/lost", "score", *even, "Elo", "repeated", "plies"):
-        out.add_column(name, justify="right", no_wrap=True)
+        out.add_column(name, justify="right", no_wrap=name not in ("even score", "Elo"))
     for r in results:
         low, high = r.score_interval
         out.add_row(
@@ -61,9 +66,10 @@ def solved_table(
 ) -> Table:
     """`found` has the player's name and its scores in total and by phase; `by_chance` float[M], the share of right
     moves."""
-    out = Table(title=f"{game}: value kept, 95% intervals", box=box.SIMPLE, pad_edge=False)
-    for name in ("phase", "positions", "any legal", *(name.replace("_", " ") for name in found)):
-        out.add_column(name, justify="left" if name == "phase" else "right", no_wrap=name != "phase")
+    out = tight(f"{game}: value kept, 95% intervals")
+    out.add_column("phase", min_width=len("49 free"))
+    for name in ("positions", "any legal", *(name.replace("_", " ") for name in found)):
+        out.add_column(name, justify="right", no_wrap=name != "any legal")
     parts_known = np.unique(phases)
     for part in (*(parts_known if len(parts_known) > 1 else ()), None):
         here = phases == part if part is not None else np.ones(len(phases), bool)
@@ -80,7 +86,7 @@ def verdict_table(mover: str, value: float | None, moves: dict[str, float | None
     """The mover's result with best play, in total and by the names of the moves; unknown results come last."""
     word = {1.0: "wins", 0.0: "draws", -1.0: "loses", None: "not found out"}
     title = "not found out who wins" if value is None else f"{mover} to move {word[value]}"
-    out = Table(title=title, box=box.SIMPLE, pad_edge=False, show_header=False)
+    out = tight(title, show_header=False)
     for kind in (1.0, 0.0, -1.0, None):
         names = [name for name, known in moves.items() if known == kind]
         if names:
@@ -90,7 +96,7 @@ def verdict_table(mover: str, value: float | None, moves: dict[str, float | None
 
 def ladder_table(game: str, rows: list[dict[str, Any]]) -> Table:
     """The best first; `rows` are those of `evaluate.py ladder --json`."""
-    out = Table(title=f"{game}: ratings, 95% intervals", box=box.SIMPLE, pad_edge=False)
+    out = tight(f"{game}: ratings, 95% intervals")
     for name in ("player", "Elo", "interval", "games", "minutes"):
         out.add_column(name, justify="left" if name == "player" else "right", no_wrap=name != "player")
     for row in sorted(rows, key=lambda row: -row["elo"]):

@@ -1,6 +1,7 @@
 """Matches, players and their statistics."""
 
 import dataclasses
+import io
 
 import jax
 import jax.numpy as jnp
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 import envs
-from agents.arena import match, openings
+from agents.arena import match, openings, tables
+from agents.arena.solved_positions import Score
 from agents.players.players import make_player
 from agents.players.spec import Player
+from agents.runtime import cli
 
 
 def first_or_last(first: bool, game: envs.Game) -> Player:
@@ -248,3 +251,40 @@ def test_looking_ahead_by_turns_is_for_two():
     with pytest.raises(ValueError, match="minimax:2 is for two players; foq_multi:.* has 3"):
         make_player("minimax:2", envs.make("foq_multi"), 1)
     make_player("greedy", envs.make("foq_multi"), 1)
+
+
+# Tables
+
+
+def in_80_columns(table) -> list[str]:
+    out = io.StringIO()
+    cli.console(file=out, width=80).print(table)
+    lines = [line.rstrip() for line in out.getvalue().splitlines()]
+    assert max(map(len, lines)) <= 80 and "…" not in out.getvalue()
+    return lines
+
+
+@pytest.mark.parametrize("players", [2, 3])
+def test_a_table_of_a_match_fits_a_terminal(players):
+    """With wide figures: no name and no digit is lost."""
+    result = match.Result(
+        a="runs/first/networks/20@32", b="uct:100", players=players, games=4000, openings=9, repeated=1234, wins=1000,
+        draws=2000, losses=1000, score=1.0, score_interval=(0.986, 0.999), elo=-904.0, elo_interval=(-1053.0, -751.0),
+        mean_plies=113.4,
+    )  # fmt: skip
+    lines = in_80_columns(tables.match_table([result]))
+    words = "against won/drawn/lost score Elo repeated plies uct:100 1000/2000/1000 100.0% [98.6, 99.9] 1234 113.4"
+    even = ["even", "33.3%"] if players == 3 else []
+    assert {*words.split(), "-904", "[-1053,", "-751]", *even} <= set(" ".join(lines).split())
+
+
+def test_a_table_of_solved_positions_fits_a_terminal():
+    score = Score(80, 80, 1.0, (0.954, 1.0))
+    phases = np.repeat(["30 to 39 free", "40 to 49 free"], 80)
+    found = {name: ("models/foq@128", score, dict.fromkeys(phases, score)) for name in ("player", "without_proofs")}
+    for columns in (found, {"alone": found["player"], **found}):
+        lines = in_80_columns(tables.solved_table("foq:rows=8,cols=9", columns, phases, np.full(160, 0.5)))
+        shares = ["100.0%", "[95,", "100]"] * len(columns)
+        assert ["all", "160", "50.0%", *shares] in [line.split() for line in lines]
+        words = " ".join(line[:9].strip() for line in lines if line[:2] in ("30", "39", "40", "49"))
+        assert "30 to" in words and "40 to" in words
