@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from agents.config import Config, preset
+from agents.config import Config, demand, preset
 from agents.network.network import Heads, make_network
 from agents.runtime import cli, mesh
 from agents.storage.weights import load_network
@@ -66,6 +66,11 @@ def games_of(name: str, iterations: int) -> tuple[Game, replay.Replay]:
     play = jax.jit(iteration.make_play(trained.game, trained.net, config, mesh.make_mesh(LANES, LANES, 1)))
     for number in range(iterations):
         run = play(run)[0]._replace(iteration=jnp.int32(number + 1))
+    known, enough = np.asarray(run.replay.known), LANES * PLIES  # rows of ended games, and what learning begins with
+    demand(
+        known[:, HELD_OUT:].sum() >= enough and known[:, :HELD_OUT].sum() >= PART,
+        f"--iterations: expected more than {iterations} for {name}, since too few of its games have ended",
+    )
     return trained.game, run.replay
 
 

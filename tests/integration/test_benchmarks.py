@@ -78,6 +78,7 @@ def test_strips_share_as_many_weights_as_there_are_symmetries():
         ("first_reply nothing", "unknown game 'nothing'"),
         ("first_reply tictactoe --guests=0", "--guests: expected 1 or more, got 0"),
         ("halving --games nothing", "unknown game 'nothing'"),
+        ("networks --games tictactoe --iterations=1", "--iterations: expected more than 1 for tictactoe"),
         ("precision nothing", "no checkpoint: nothing does not exist"),
         ("selfplay --other=mine.py:nothing", "--other=mine.py:nothing: there is no function nothing in mine.py"),
         ("standalone nothing", "unknown game 'nothing'"),
