@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 import tyro
 from rich.progress import MofNCompleteColumn, Progress
+from rich.table import Column
 
 import envs
 from agents import config
@@ -143,7 +144,7 @@ def play_on_either(game: envs.Game, a: Anyone, b: Anyone, timeout: float, **opti
     console, words = cli.console(stderr=True), f"{game.name}: {a.name} against {b.name}, {options['games']} games"
     if not console.is_terminal:  # there is no progress bar
         console.print(words, soft_wrap=True)
-    bar = cli.progress(console, MofNCompleteColumn())
+    bar = cli.progress(console, MofNCompleteColumn(table_column=Column(no_wrap=True)))
     if isinstance(a, Player) and isinstance(b, Player):
         return play_in_lockstep(game, a, b, bar, words, **options)
     if PERSON in (a.name, b.name):
@@ -167,7 +168,7 @@ def play_in_lockstep(game: envs.Game, a: Player, b: Player, bar: Progress, words
     """A match on the device. Ctrl-C prints the score of the finished games."""
     points = np.empty(0)
     with bar:
-        task = bar.add_task(words, total=options["games"])
+        task = bar.add_task(f"{words}, compiling", total=options["games"])
 
         def tell(so_far: np.ndarray) -> None:
             nonlocal points

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import signal
 import threading
@@ -12,6 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import tyro
+from rich.progress import Progress, TaskID
 from rich.text import Text
 
 import envs
@@ -80,9 +82,14 @@ def run_solved(command: Solved) -> None:
         if unknown:
             many = f"{unknown} position{'s' if unknown > 1 else ''}"
             raise ValueError(f"exact: {many} of {command.file} cannot come up from the start of {game.name}")
-    with cli.console(stderr=True).status(Text(f"{game.name}: {len(positions.right)} positions")):
-        for name, player in players.items():
-            moves = solved_positions.choose(player, positions, command.seed)
+    many = len(positions.right)
+    with cli.progress(cli.console(stderr=True)) as bar:
+        task = bar.add_task("", total=many * len(players))
+        for number, (name, player) in enumerate(players.items()):
+            words, before = f"{game.name}: {many} positions, {name.replace('_', ' ')}", number * many
+            tell = functools.partial(advance, bar, task, words, before)
+            bar.update(task, description=f"{words}, compiling")
+            moves = solved_positions.choose(player, positions, command.seed, tell)
             right = positions.right[np.arange(len(moves)), moves]
             found[name] = player.name, *solved_positions.scores(right, positions.phases)
     if command.json:
@@ -95,6 +102,10 @@ def run_solved(command: Solved) -> None:
     else:
         by_chance = positions.right.sum(1) / positions.legal.sum(1)
         tables.show(tables.solved_table(game.name, found, positions.phases, by_chance))
+
+
+def advance(bar: Progress, task: TaskID, words: str, before: int, done: int) -> None:
+    bar.update(task, completed=before + done, description=words)
 
 
 def looks(command: Solved, game: envs.Game) -> dict[str, Player]:

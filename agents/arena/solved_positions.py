@@ -6,6 +6,7 @@ import dataclasses
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -99,8 +100,10 @@ def phase(record: dict[str, Any]) -> str:
     return f"{record['board'].count(0):02d} empty" if isinstance(record.get("board"), list) else "all"
 
 
-def choose(player: Player, solved: SolvedPositions, seed: int = 0) -> np.ndarray:
-    """The player's moves, int[M]."""
+def choose(
+    player: Player, solved: SolvedPositions, seed: int = 0, tell: Callable[[int], object] = lambda done: None
+) -> np.ndarray:
+    """The player's moves, int[M]. `tell` hears how many are known."""
     act, count = jax.jit(player.act), len(solved.right)
     chosen, width = [], min(CHUNK, count)
     for low in range(0, count, width):
@@ -108,6 +111,7 @@ def choose(player: Player, solved: SolvedPositions, seed: int = 0) -> np.ndarray
         part = jax.tree.map(lambda x: x[index], solved.states)
         key = jax.random.fold_in(jax.random.key(seed), low)
         chosen.append(np.asarray(act(player.weights, key, part, jnp.zeros(width, jnp.int32))))
+        tell(min(low + width, count))
     return np.concatenate(chosen)[:count]
 
 

@@ -61,6 +61,11 @@ def elo_text(r: Result) -> str:
     return f"{points(r.elo, '+∞' if r.score == 1 else '-∞')} [{points(low, '-')}, {points(high, '+')}]"
 
 
+def percent(share: float) -> str:
+    """One decimal, which all of them does not need."""
+    return "100%" if share == 1 else f"{share:.1%}"
+
+
 def solved_table(
     game: str, found: dict[str, tuple[str, Score, dict[str, Score]]], phases: np.ndarray, by_chance: np.ndarray
 ) -> Table:
@@ -68,16 +73,18 @@ def solved_table(
     moves."""
     out = tight(f"{game}: value kept, 95% intervals")
     out.add_column("phase", min_width=len("49 free"))
-    for name in ("positions", "any legal", *(name.replace("_", " ") for name in found)):
-        out.add_column(name, justify="right", no_wrap=name != "any legal")
+    out.add_column("positions", justify="right", no_wrap=True)
+    out.add_column("any legal", justify="right", min_width=len("58.0%"))
+    for name in found:
+        out.add_column(name.replace("_", " "), justify="right", no_wrap=True)
     parts_known = np.unique(phases)
     for part in (*(parts_known if len(parts_known) > 1 else ()), None):
         here = phases == part if part is not None else np.ones(len(phases), bool)
         scores = [whole if part is None else parts[part] for _, whole, parts in found.values()]
-        cells = [f"{s.share:.1%} [{100 * s.interval[0]:.0f}, {100 * s.interval[1]:.0f}]" for s in scores]
+        cells = [f"{percent(s.share)} [{100 * s.interval[0]:.0f}, {100 * s.interval[1]:.0f}]" for s in scores]
         if part is None:
             out.add_section()
-        out.add_row(part or "all", str(here.sum()), f"{by_chance[here].mean():.1%}", *cells)
+        out.add_row(part or "all", str(here.sum()), percent(by_chance[here].mean()), *cells)
     out.caption = ", ".join(f"{name.replace('_', ' ')}: {player}" for name, (player, *_) in found.items())
     return out
 

@@ -30,6 +30,7 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from agents.runtime import advice
 
@@ -138,8 +139,10 @@ class Bar(Progress):
 
 def progress(shown_on: Console, *more: ProgressColumn) -> Bar:
     """A progress bar whose descriptions are printed as they are."""
-    words = TextColumn("{task.description}", markup=False)
-    columns = (words, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), *more)
+    # On a narrow terminal the words go on in the next line. No number is cut.
+    words = TextColumn("{task.description}", markup=False, table_column=Column())
+    left = TimeRemainingColumn(table_column=Column(no_wrap=True))
+    columns = (words, BarColumn(bar_width=20), TaskProgressColumn(), left, *more)
     return Bar(*columns, console=shown_on, transient=True, disable=not shown_on.is_terminal)
 
 

@@ -279,12 +279,12 @@ def test_a_table_of_a_match_fits_a_terminal(players):
 
 
 def test_a_table_of_solved_positions_fits_a_terminal():
-    score = Score(80, 80, 1.0, (0.954, 1.0))
-    phases = np.repeat(["30 to 39 free", "40 to 49 free"], 80)
+    score = Score(1600, 1600, 1.0, (0.998, 1.0))
+    phases = np.repeat(["30 to 39 free", "40 to 49 free"], 800)
     found = {name: ("models/foq@128", score, dict.fromkeys(phases, score)) for name in ("player", "without_proofs")}
     for columns in (found, {"alone": found["player"], **found}):
-        lines = in_80_columns(tables.solved_table("foq:rows=8,cols=9", columns, phases, np.full(160, 0.5)))
-        shares = ["100.0%", "[95,", "100]"] * len(columns)
-        assert ["all", "160", "50.0%", *shares] in [line.split() for line in lines]
+        lines = in_80_columns(tables.solved_table("foq:rows=8,cols=9", columns, phases, np.full(1600, 0.5)))
+        shares = ["100%", "[100,", "100]"] * len(columns)
+        assert ["all", "1600", "50.0%", *shares] in [line.split() for line in lines]
         words = " ".join(line[:9].strip() for line in lines if line[:2] in ("30", "39", "40", "49"))
         assert "30 to" in words and "40 to" in words
