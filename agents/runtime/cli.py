@@ -9,13 +9,15 @@ import gc
 import io
 import os
 import re
+import shutil
 import sys
+import textwrap
 import time
 import typing
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TextIO, TypeVar
 
 import docstring_parser
 import jax
@@ -157,6 +159,27 @@ def demand_values(arguments: Sequence[str]) -> None:
             raise ValueError(f"expected a value after {argument.strip() or before or 'the command'}, got nothing")
 
 
+class Page(io.TextIOWrapper):
+    """Keeps what is printed, in the form that suits another stream."""
+
+    def __init__(self, beyond: TextIO):
+        super().__init__(io.BytesIO(), encoding=beyond.encoding, errors="replace")
+        self.isatty = beyond.isatty
+
+
+@contextlib.contextmanager
+def printing_wrapped() -> Iterator[None]:
+    """Breaks printed lines between words where they do not fit the terminal. tyro does so only in its boxes."""
+    page, width = Page(sys.stdout), max(40, shutil.get_terminal_size().columns)
+    try:
+        with contextlib.redirect_stdout(page):
+            yield
+    finally:
+        page.seek(0)
+        fold = functools.partial(textwrap.fill, width=width, break_on_hyphens=False)
+        print("\n".join(x if len(COLOUR.sub("", x)) <= width else fold(x) for x in page.read().splitlines()))
+
+
 def program() -> str | None:
     """The command that runs a module of the project, for its help; None for a file, which tyro names itself."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
@@ -178,7 +201,8 @@ def parse_command(
         explain(kind, brief=FULL_HELP not in arguments, overview=set(arguments) == {"--help"})
         asked = ["--help" if argument in HELP else argument for argument in arguments]
         description = description and advice.with_program_commands(description)
-        return tyro.cli(kind, prog=program(), args=asked, use_underscores=True, description=description, **known)
+        with printing_wrapped():
+            return tyro.cli(kind, prog=program(), args=asked, use_underscores=True, description=description, **known)
     with contextlib.redirect_stderr(io.StringIO()) as said:
         try:
             return tyro.cli(kind, args=arguments, use_underscores=True, description=description, **known)

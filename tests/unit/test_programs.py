@@ -11,6 +11,7 @@ import pytest
 from in_process import in_process
 
 import envs
+import evaluate
 from agents.arena import match as arena
 from agents.arena import solve_commands
 from agents.arena.solve_commands import Solved, looks
@@ -24,6 +25,7 @@ from agents.run.metrics import Balance, Report
 from agents.run.options import training
 from agents.run.progress import Progress
 from agents.runtime import cli
+from evaluate import Command
 
 FIGURES = {
     "iteration": 12345, "plies": 4096, "moves_per_second": 51234.4, "total_games": 1234567, "total_plies": 98765432,
@@ -224,6 +226,23 @@ def test_bad_input_is_one_line_and_code_2(program, arguments, words, columns, mo
     assert "parsing Training" not in errors
     assert len(errors.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [["match", "--help"], ["--help"]])
+def test_help_breaks_lines_between_words(arguments, monkeypatch, capsys):
+    """Those above the boxes too: as words they are the same in lines of any length."""
+    monkeypatch.setattr(sys, "argv", ["evaluate.py"])
+
+    def above(columns: int) -> list[str]:
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with pytest.raises(SystemExit, match="0"):
+            cli.parse_command(Command, arguments, description=evaluate.__doc__)
+        lines = capsys.readouterr().out.splitlines()
+        assert max(map(len, lines)) <= columns
+        return " ".join(lines).split("usage:")[1].split(" positional arguments ")[0].split(" options  ")[0].split()
+
+    assert len(above(60)) > 20
+    assert above(60) == above(1000)
 
 
 def test_exact_is_not_asked_about_positions_that_cannot_come_up(monkeypatch, capsys, tmp_path):
