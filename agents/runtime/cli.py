@@ -115,9 +115,18 @@ class PatientConsole(Console):
         self.quiet = True
 
 
+def in_notebook() -> bool:
+    """Whether a cell of a notebook runs this program. IPython's kernel, and so Colab, gives it a terminal, but shows
+    what a terminal would draw over."""
+    told = {"TERM": "xterm-color", "CLICOLOR": "1", "GIT_PAGER": "cat"}  # ipykernel, zmqshell.py, init_environment
+    return all(os.environ.get(name) == value for name, value in told.items())
+
+
 def console(stderr: bool = False, **options: Any) -> Console:
     """A console that prints every string as it is. Names of folders, typed words and messages may hold what rich takes
-    for markup, such as [/b], or for the name of an emoji."""
+    for markup, such as [/b], or for the name of an emoji. In a notebook it has colours, but draws nothing over."""
+    if in_notebook():
+        options = {"force_terminal": False, "color_system": "standard"} | options
     return PatientConsole(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
 
 

@@ -26,7 +26,9 @@ def execute(name, **settings):
         cell.source = re.sub(r"^( *)(!.*)$", r"\1\2\n\1assert _exit_code == 0", cell.source, flags=re.MULTILINE)
     nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(ROOT / "colab")}}).execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
-    return cells, "".join(o.get("text", "") for cell in cells for o in cell.outputs)
+    printed = "".join(o.get("text", "") for cell in cells for o in cell.outputs)
+    assert "\x1b[2K" not in printed  # a notebook shows every line that would be drawn over
+    return cells, printed
 
 
 def pictures(cells):

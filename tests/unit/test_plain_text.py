@@ -84,6 +84,29 @@ def test_without_a_terminal_progress_is_a_line_each_minute(monkeypatch):
     assert out.getvalue().splitlines() == ["games [/b]: 5 of 40 after 1 min", "games [/b]: 30 of 40 after 3 min"]
 
 
+class Screen(io.StringIO):
+    """A terminal."""
+
+    isatty = lambda self: True
+
+
+@pytest.mark.parametrize("kernel", [False, True])
+def test_in_a_notebook_nothing_is_drawn_over(kernel, monkeypatch):
+    """The kernel of a notebook sets these for the commands of its cells, and gives them a terminal."""
+    for name in ("TERM", "CLICOLOR", "FORCE_COLOR", "GIT_PAGER"):
+        monkeypatch.delenv(name, raising=False)
+    told = {"TERM": "xterm-color", "CLICOLOR": "1", "FORCE_COLOR": "1", "PAGER": "cat", "GIT_PAGER": "cat"}
+    for name, value in told.items() if kernel else [("TERM", "xterm-256color")]:
+        monkeypatch.setenv(name, value)
+    out = Screen()
+    shown_on = cli.console(file=out)
+    with cli.progress(shown_on) as bar:
+        bar.add_task("games", total=40)
+    assert ("games" in out.getvalue()) == (not kernel)
+    shown_on.print(Text("red", "red"))
+    assert out.getvalue().endswith("\x1b[31mred\x1b[0m\n")  # it has colours
+
+
 @budget(40)
 @hypothesis.given(MARKUP)
 def test_tables_show_names_as_they_are(words):
