@@ -34,13 +34,21 @@ from agents.training.iteration import Run
 from agents.training.selfplay import Ended
 
 
+def stop_signals() -> list[signal.Signals]:
+    """Ctrl-C, a request to end, and a terminal that was closed, unless nohup made the program ignore that."""
+    numbers, hangup = [signal.SIGINT, signal.SIGTERM], getattr(signal, "SIGHUP", None)  # Windows has none
+    if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:
+        numbers.append(hangup)
+    return numbers
+
+
 class Stop:
     """Asks the loop to end after the current iteration or match; a second signal ends the program at once."""
 
     def __init__(self, report: Report):
         self.asked, self.ends = False, "compiling"  # what has to end before the run does
         self.report = report
-        self.before = {number: signal.signal(number, self.ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        self.before = {number: signal.signal(number, self.ask) for number in stop_signals()}
 
     def ask(self, number, frame):
         del frame

@@ -177,7 +177,8 @@ class Report:
 
     def show_cursor(self) -> None:
         """The display hides the terminal's cursor, and a second Ctrl-C ends the program before it comes back."""
-        self.console.show_cursor()
+        with contextlib.suppress(OSError):  # the terminal may be gone
+            self.console.show_cursor()
 
     def phase(self, name: str) -> None:
         """Shows the phase that begins now."""

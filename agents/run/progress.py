@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from typing import Any
@@ -58,8 +59,9 @@ class Progress:
         return line
 
     def close(self) -> None:
-        """Leaves the last rows on the screen."""
-        self.live.stop()
+        """Leaves the last rows on the screen, if it is still there."""
+        with contextlib.suppress(OSError):
+            self.live.stop()
 
 
 def details(figures: dict[str, Any]) -> list[tuple[str, str]]:

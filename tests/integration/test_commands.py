@@ -1,13 +1,17 @@
 """The programs as people start them: training, resuming, evaluating, a stop by signal, bad use of a run."""
 
+import fcntl
 import json
 import os
 import pathlib
+import pty
 import re
+import select
 import signal
 import struct
 import subprocess
 import sys
+import termios
 import time
 
 import jax
@@ -39,6 +43,11 @@ def start(*command, cwd):
         [sys.executable, str(ROOT / command[0]), *command[1:]],
         cwd=cwd, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
+
+
+def take_terminal():
+    """Makes standard input the terminal that can hang up the process."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 def call(*command, cwd):
@@ -326,6 +335,25 @@ def test_sigterm_saves_and_exits_cleanly(tmp_path):
     last = interrupt(tmp_path / "a", [*TINY, "--iterations=1000000"], signal.SIGTERM)
     assert (tmp_path / f"a/resume/{last}").is_dir()
     assert (tmp_path / f"a/networks/{last}").is_dir()
+
+
+def test_closing_the_terminal_saves(tmp_path):
+    """A closed window or a lost connection: the signal comes, and nothing more can be written to the terminal."""
+    keyboard, screen = pty.openpty()
+    command = [sys.executable, str(ROOT / "train.py"), *TINY, "--iterations=1000000", "--out=a"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT), "TERM": "xterm"},
+        start_new_session=True, stdin=screen, stdout=screen, stderr=screen, preexec_fn=take_terminal,
+    )  # fmt: skip
+    os.close(screen)
+    while not (tmp_path / "a/metrics.jsonl").exists() or not (tmp_path / "a/metrics.jsonl").read_text():
+        assert process.poll() is None
+        if select.select([keyboard], [], [], 0.1)[0]:
+            os.read(keyboard, 65536)
+    os.close(keyboard)
+    assert process.wait(120) == 0
+    last = metrics(tmp_path / "a")[-1]["iteration"]
+    assert (tmp_path / f"a/resume/{last}").is_dir()
 
 
 @pytest.mark.nightly

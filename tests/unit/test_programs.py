@@ -4,6 +4,7 @@ import dataclasses
 import io
 import json
 import pathlib
+import signal
 import sys
 
 import numpy as np
@@ -288,6 +289,15 @@ def test_players_of_a_table_have_openings_of_their_own_in_every_match():
 def test_baselines_that_the_game_has():
     assert usual_baselines(envs.make("tictactoe")) == ("random", "minimax:2", "uct:100")
     assert usual_baselines(envs.make("foq_multi")) == ("random", "uct:100")
+
+
+@pytest.mark.parametrize(("handler", "heard"), [(signal.SIG_IGN, False), (signal.SIG_DFL, True)])
+def test_a_closed_terminal_ends_a_run_unless_nohup_started_it(handler, heard):
+    before = signal.signal(signal.SIGHUP, handler)
+    try:
+        assert (signal.SIGHUP in loop.stop_signals()) == heard
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 APART = {
