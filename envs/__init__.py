@@ -192,10 +192,31 @@ def line_of(path: pathlib.Path, error: BaseException) -> int | None:
     return lines[-1] if lines else None
 
 
+# What to write in place of Python that asks for the value of an array while JAX compiles the rules.
+_ADVICE = {
+    "TracerBoolConversionError": "`if`, `while`, `and`, `or` and `not` cannot ask an array: use jnp.where, & | ~, or "
+    "jax.lax.while_loop",
+    "ConcretizationTypeError": "the value of an array is not known while JAX compiles: use jnp and astype in place of "
+    "int() and float(), and shapes that do not depend on values",
+    "TracerIntegerConversionError": "an array cannot be an index of a list or the number of rounds of a loop: use "
+    "jnp.array(list)[index], or jax.lax.fori_loop",
+    "TracerArrayConversionError": "NumPy cannot compute with arrays while JAX compiles: use jnp",
+    "NonConcreteBooleanIndexError": "a mask as an index gives an array of unknown length: use jnp.where",
+}
+
+
+def in_words(error: BaseException) -> str:
+    """The first line of an error's message, or what to write instead where JAX speaks of its own machinery."""
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    if "truth value of an array" in said:
+        return _ADVICE["TracerBoolConversionError"]
+    return _ADVICE.get(type(error).__name__, said)
+
+
 def _because(path: pathlib.Path, error: BaseException) -> str:
     """An error with its kind and line, as words."""
     line = line_of(path, error)
-    return f"{type(error).__name__}: {error}" + (f", in line {line}" if line else "")
+    return f"{type(error).__name__}: {in_words(error)}" + (f", in line {line}" if line else "")
 
 
 def _make_own(module: Any, name: str, options: dict[str, Any], defaults: dict[str, Any]) -> Game:

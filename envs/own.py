@@ -46,7 +46,7 @@ def own_game(
     *,
     max_plies: int,
     over: Callable[[State], Array] = lambda s: jnp.array(False),
-    player: Callable[[State], Array] = lambda s: s.to_move,
+    player: Callable[[State], Array] | None = None,
     num_players: int = 2,
     max_legal: int | None = None,
     symmetric: bool = False,
@@ -86,9 +86,11 @@ def own_game(
     """
     start, num_actions, rows, cols = _sizes(init, mask, observe)
     on_cells = num_actions - rows * cols in (0, 1)
+    if player is None and "to_move" not in start._fields:
+        raise ValueError(f"player: expected a field to_move or the option player, got {', '.join(start._fields)}")
     if symmetric and not on_cells:
         raise ValueError(f"symmetric: expected {rows * cols} actions, one for each cell, got {num_actions}")
-    rules = Rules(init, mask, move, rewards, observe, over, player, num_players, num_actions)
+    rules = Rules(init, mask, move, rewards, observe, over, player or _to_move, num_players, num_actions)
     usual = [*_cell_names(rows, cols), "pass"][:num_actions] if on_cells else map(str, range(num_actions))
     words = tuple(names or usual)
     if len(set(words)) != num_actions:
@@ -180,6 +182,10 @@ class Rules:
     def seen(self, s: OwnState) -> Array:
         planes = jnp.asarray(self.observe(s.position)).astype(jnp.float32)
         return planes[..., None] if planes.ndim == 2 else planes
+
+
+def _to_move(s: Any) -> Array:
+    return s.to_move
 
 
 def _sizes(init: Callable[..., Any], mask: Callable[..., Any], observe: Callable[..., Any]) -> Any:

@@ -29,7 +29,7 @@ def judged(name: str, holds: Rule, bench: Bench) -> tuple[str | None, str | None
     try:
         return None, holds(bench)
     except Exception as error:  # any exception is a violation, and its message is the answer
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+        said = envs.in_words(error)
         frames = traceback.extract_tb(error.__traceback__)
         kind = "" if isinstance(error, AssertionError) and said else f" ({type(error).__name__})"
         return f"{name}: {said or frames[-1].line}{kind}{_place(bench.game, error)}", None

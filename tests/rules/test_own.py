@@ -22,6 +22,11 @@ class Cells(NamedTuple):
     to_move: jax.Array
 
 
+class Mover(NamedTuple):
+    cells: jax.Array = jnp.zeros((3, 3), jnp.int8)
+    mover: jax.Array = jnp.int8(0)
+
+
 def lost(s):
     return (s.cells.ravel()[LINES].sum(-1) == -3).any()
 
@@ -140,6 +145,7 @@ def test_records_with_wrong_fields_are_refused():
         ({"observe": lambda s: s.cells.ravel()}, r"observe: expected planes \[R, C, P\] or \[R, C\], got int8\[9\]"),
         ({"mask": lambda s: s.cells[0] == 0}, "symmetric: expected 9 actions, one for each cell, got 3"),
         ({"names": ["a"] * 9}, "names: expected 9 different ones, got 1"),
+        ({"init": Mover, "player": None}, "player: expected a field to_move or the option player, got cells, mover"),
     ],
 )
 def test_rules_of_other_shapes_are_refused(changed, words):

@@ -30,6 +30,26 @@ def changed(path: pathlib.Path, old: str, new: str) -> pathlib.Path:
     return path
 
 
+ASKS_A_VALUE = {
+    "if": (lambda x: 1 if x > 0 else 2, "use jnp.where, & | ~"),
+    "and": (lambda x: (jnp.arange(3) > 1) and x, "use jnp.where, & | ~"),
+    "int": (lambda x: int(x), "in place of int()"),
+    "a shape": (lambda x: jnp.nonzero(jnp.arange(3) > x), "shapes that do not depend on values"),
+    "a list": (lambda x: [3, 4][x], "use jnp.array(list)[index]"),
+    "a loop": (lambda x: [0 for _ in range(x)], "use jnp.array(list)[index], or jax.lax.fori_loop"),
+    "numpy": (lambda x: np.sin(x), "use jnp"),
+    "a mask": (lambda x: jnp.arange(3)[jnp.arange(3) > x], "a mask as an index"),
+}
+
+
+@pytest.mark.parametrize(("rule", "words"), ASKS_A_VALUE.values(), ids=ASKS_A_VALUE)
+def test_what_jax_cannot_compile_is_explained_in_plain_words(rule, words):
+    with pytest.raises((TypeError, ValueError, IndexError)) as raised:
+        jax.jit(rule)(1)
+    assert words in envs.in_words(raised.value)
+    assert "racer" not in envs.in_words(raised.value)
+
+
 BROKEN = {
     "dtype": ("s.to_move.astype(jnp.int32)", "s.to_move", "player: expected int32[], got int8[]"),
     "if on an array": (
