@@ -62,5 +62,5 @@ def test_your_game_notebook(drawn, tmp_path):
     assert "rules hold" in printed
     assert "BROKEN" not in printed
     assert "won/drawn/lost" in printed
-    assert "Upright: " in printed or "Flat: " in printed  # the answer of eval
+    assert "\nA: " in printed or "\nB: " in printed  # the answer of eval
     assert pictures(cells) == 1

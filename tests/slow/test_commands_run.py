@@ -30,10 +30,11 @@ def small(words: list[str]) -> list[str]:
 
 
 def to_run() -> list[list[str]]:
-    """Once each. People, and pages for browsers, have tests of their own; benchmarks are not for small machines."""
-    different = {tuple(words) for path, words in CASES if path in GUIDES and "person" not in words}
+    """Once each, in the order in which the guides build on them. People, and pages for browsers, have tests of their
+    own; benchmarks are not for small machines."""
+    different = dict.fromkeys(tuple(words) for path, words in CASES if path in GUIDES and "person" not in words)
     pages = lambda words: words[0] == "play.py" and not any(word.startswith("--ui=") for word in words)
-    return [list(words) for words in sorted(different) if not pages(words) and not words[0].startswith("benchmarks/")]
+    return [list(words) for words in different if not pages(words) and not words[0].startswith("benchmarks/")]
 
 
 @pytest.fixture(scope="module")

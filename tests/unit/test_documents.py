@@ -38,6 +38,11 @@ def test_commands_are_understood(path, words):
         assert all(word.split("=")[0].lstrip("-") in source for word in arguments if word.startswith("-"))
 
 
+@pytest.mark.parametrize("path", ["README.md", "docs/your_game.md"])
+def test_the_game_shown_is_the_file(path):
+    assert f"```python\n{(ROOT / 'docs/chomp.py').read_text()}```\n" in (ROOT / path).read_text()
+
+
 def test_the_readme_repeats_the_strengths_of_the_cards():
     repeated = 0
     for row in re.findall(r"^\| \[.*$", (ROOT / "README.md").read_text(), re.MULTILINE):
