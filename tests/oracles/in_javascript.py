@@ -22,7 +22,7 @@ from agents.serve.standalone.values import TYPED
 from envs.game import Game
 
 FOLDER = pathlib.Path(kernel.__file__).parent
-GAMES = [*envs.list(), "docs/domineering.py"]
+GAMES = [*envs.list(), "docs/domineering.py", "docs/chomp.py"]
 NODE = shutil.which("node")
 needs_node = pytest.mark.skipif(NODE is None, reason="node is not installed")
 POSITIONS = 200
