@@ -124,8 +124,10 @@ def in_notebook() -> bool:
 
 def console(stderr: bool = False, **options: Any) -> Console:
     """A console that prints every string as it is. Names of folders, typed words and messages may hold what rich takes
-    for markup, such as [/b], or for the name of an emoji. In a notebook it has colours, but draws nothing over."""
-    if in_notebook():
+    for markup, such as [/b], or for the name of an emoji. In a notebook, and where FORCE_COLOR asks for colours in a
+    file, it has colours but draws nothing over."""
+    shown_on = options.get("file") or (sys.stderr if stderr else sys.stdout)
+    if in_notebook() or (os.environ.get("FORCE_COLOR") and not shown_on.isatty()):
         options = {"force_terminal": False, "color_system": "standard"} | options
     return PatientConsole(stderr=stderr, markup=False, emoji=False, highlight=False, **options)
 

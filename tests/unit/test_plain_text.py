@@ -107,6 +107,17 @@ def test_in_a_notebook_nothing_is_drawn_over(kernel, monkeypatch):
     assert out.getvalue().endswith("\x1b[31mred\x1b[0m\n")  # it has colours
 
 
+def test_colours_forced_into_a_file_come_without_progress(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = io.StringIO()
+    shown_on = cli.console(file=out)
+    with cli.progress(shown_on) as bar:
+        bar.add_task("games", total=40)
+    shown_on.print(Text("red", "red"))
+    assert out.getvalue() == "\x1b[31mred\x1b[0m\n"
+
+
 @budget(40)
 @hypothesis.given(MARKUP)
 def test_tables_show_names_as_they_are(words):
