@@ -1,4 +1,4 @@
-"""Chomp: bite off a square with all that lies right of it and below; who is left with the poisoned corner loses."""
+"""Chomp: bite off a square with all that lies right of it and below; the player left with the poisoned corner loses."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ def move(s: State, action: Array) -> State:
 
 
 def rewards(s: State) -> Array:
-    return jnp.where(jnp.arange(2) == s.to_move, -1, 1)  # who cannot move loses
+    return jnp.where(jnp.arange(2) == s.to_move, -1, 1)  # a player who cannot move loses
 
 
 def observe(s: State) -> Array:

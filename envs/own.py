@@ -26,7 +26,7 @@ from envs.game import (
     no_symmetries,
     rectangle_turns,
 )
-from envs.pictures import standing_words
+from envs.pictures import cell_names, standing_words
 
 SIGNS = {0: ".", 1: "X", -1: "O", 2: "O"}  # of whole numbers on a board
 
@@ -90,8 +90,8 @@ def own_game(
         raise ValueError(f"player: expected a field to_move or the option player, got {', '.join(start._fields)}")
     if symmetric and not on_cells:
         raise ValueError(f"symmetric: expected {rows * cols} actions, one for each cell, got {num_actions}")
-    rules = Rules(init, mask, move, rewards, observe, over, player or _to_move, num_players, num_actions)
-    usual = [*_cell_names(rows, cols), "pass"][:num_actions] if on_cells else map(str, range(num_actions))
+    rules = Rules(mask, move, rewards, observe, over, player or _to_move, num_players, num_actions)
+    usual = [*cell_names(rows, cols), "pass"][:num_actions] if on_cells else map(str, range(num_actions))
     words = tuple(names or usual)
     if len(set(words)) != num_actions:
         raise ValueError(f"names: expected {num_actions} different ones, got {len(set(words))}")
@@ -145,7 +145,6 @@ def own_game(
 class Rules:
     """The rules of an own game, as `own_game` takes them, and the functions of an `OwnState` that follow from them."""
 
-    init: Callable[[], State]
     mask: Callable[[State], Array]
     move: Callable[[State, Array], State]
     rewards: Callable[[State], Array]
@@ -211,12 +210,6 @@ def _as_before(old: Array, new: Any) -> Array:
     """The new value of a field in its dtype, if that is of the same kind, as int32 is for int8."""
     new = jnp.asarray(new)
     return new.astype(old.dtype) if np.can_cast(new.dtype, old.dtype, "same_kind") else new
-
-
-def _cell_names(rows: int, cols: int) -> list[str]:
-    """As in `pictures.planes`."""
-    letters = string.ascii_lowercase[:cols] if cols <= 26 else [f"{c + 1}," for c in range(cols)]
-    return [f"{letter}{rows - r}" for r in range(rows) for letter in letters]
 
 
 def _hints_of(hints: Hints) -> Hints:

@@ -156,6 +156,16 @@ def _entry(palette: Palette, code: int) -> str:
     return palette.replace("{}", str(code)) if isinstance(palette, str) else palette[code]
 
 
+def _letters(cols: int) -> list[str]:
+    """Beginnings of the names of cells: letters, or numbers if there are not enough letters."""
+    return [*string.ascii_lowercase[:cols]] if cols <= 26 else [f"{c + 1}," for c in range(cols)]
+
+
+def cell_names(rows: int, cols: int) -> list[str]:
+    """Names of the cells of a board, row by row: a1 is in the lower left corner."""
+    return [f"{letter}{rows - r}" for r in range(rows) for letter in _letters(cols)]
+
+
 def planes(title: str, game: Any) -> Picture:
     """A picture for a game that has none: every cell shows its planes as small squares, from 0, pale, to 1, dark.
 
@@ -164,8 +174,7 @@ def planes(title: str, game: Any) -> Picture:
     rows, cols, count = jax.eval_shape(lambda: game.observe(game.init())).shape
     across = int(np.ceil(np.sqrt(count)))
     small = SIDE / across
-    letters = string.ascii_lowercase[:cols] if cols <= 26 else [f"{c + 1}," for c in range(cols)]
-    names = [f"{letter}{rows - r}" for r in range(rows) for letter in letters]
+    names = cell_names(rows, cols)
     shades = [f'fill="#20242a" fill-opacity="{level / SHADES:g}"' for level in range(SHADES + 1)]
 
     def layer(plane: int) -> Layer:
@@ -178,7 +187,7 @@ def planes(title: str, game: Any) -> Picture:
 
     cells = Layer(square(SIDE, 'fill="#e9dcc0"'), "planes")
     seats = game.view.seats or string.ascii_uppercase[: game.num_players]
-    columns, numbers = [x.strip(",") for x in letters], range(rows, 0, -1)
+    columns, numbers = [x.strip(",") for x in _letters(cols)], range(rows, 0, -1)
     return board(title, names, columns, numbers, CELL, standing(seats), (cells, *map(layer, range(count))), look)
 
 

@@ -22,7 +22,7 @@ def show(made: Table) -> None:
 
 
 def tight(title: str, **options: Any) -> Table:
-    """An empty table with little room between its columns, so that 80 of a terminal hold all figures."""
+    """An empty table with little space between its columns, so that all figures fit 80 columns of a terminal."""
     return Table(title=title, box=box.SIMPLE, pad_edge=False, show_edge=False, collapse_padding=True, **options)
 
 
@@ -62,7 +62,7 @@ def elo_text(r: Result) -> str:
 
 
 def percent(share: float) -> str:
-    """One decimal, which all of them does not need."""
+    """With one decimal, unless it is 100%."""
     return "100%" if share == 1 else f"{share:.1%}"
 
 

@@ -116,8 +116,8 @@ class PatientConsole(Console):
 
 
 def in_notebook() -> bool:
-    """Whether a cell of a notebook runs this program. IPython's kernel, and so Colab, gives it a terminal, but shows
-    what a terminal would draw over."""
+    """Whether a cell of a notebook runs this program. IPython's kernel, and so Colab, gives it a terminal, but keeps
+    every line that a terminal would overwrite."""
     told = {"TERM": "xterm-color", "CLICOLOR": "1", "GIT_PAGER": "cat"}  # ipykernel, zmqshell.py, init_environment
     return all(os.environ.get(name) == value for name, value in told.items())
 
@@ -125,7 +125,7 @@ def in_notebook() -> bool:
 def console(stderr: bool = False, **options: Any) -> Console:
     """A console that prints every string as it is. Names of folders, typed words and messages may hold what rich takes
     for markup, such as [/b], or for the name of an emoji. In a notebook, and where FORCE_COLOR asks for colours in a
-    file, it has colours but draws nothing over."""
+    file, it has colours but overwrites nothing."""
     shown_on = options.get("file") or (sys.stderr if stderr else sys.stdout)
     if in_notebook() or (os.environ.get("FORCE_COLOR") and not shown_on.isatty()):
         options = {"force_terminal": False, "color_system": "standard"} | options

@@ -346,8 +346,9 @@ def test_closing_the_terminal_saves(tmp_path):
         start_new_session=True, stdin=screen, stdout=screen, stderr=screen, preexec_fn=take_terminal,
     )  # fmt: skip
     os.close(screen)
+    limit = time.monotonic() + 120
     while not (tmp_path / "a/metrics.jsonl").exists() or not (tmp_path / "a/metrics.jsonl").read_text():
-        assert process.poll() is None
+        assert process.poll() is None and time.monotonic() < limit
         if select.select([keyboard], [], [], 0.1)[0]:
             os.read(keyboard, 65536)
     os.close(keyboard)

@@ -27,7 +27,7 @@ def execute(name, **settings):
     nbclient.NotebookClient(book, timeout=300, resources={"metadata": {"path": str(ROOT / "colab")}}).execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     printed = "".join(o.get("text", "") for cell in cells for o in cell.outputs)
-    assert "\x1b[2K" not in printed  # a notebook shows every line that would be drawn over
+    assert "\x1b[2K" not in printed  # a notebook keeps every line that a terminal would overwrite
     return cells, printed
 
 

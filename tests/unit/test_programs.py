@@ -215,7 +215,7 @@ BAD = {
 @pytest.mark.parametrize("columns", [None, 40, 200])
 @pytest.mark.parametrize(("program", "arguments", "words"), BAD.values(), ids=BAD)
 def test_bad_input_is_one_line_and_code_2(program, arguments, words, columns, monkeypatch, capsys, tmp_path):
-    """Into a file, and on a terminal of so many columns, where tyro uses colours."""
+    """Printed to a file, and on a terminal of that many columns, where tyro adds colours."""
     monkeypatch.chdir(tmp_path)
     if columns:
         monkeypatch.setenv("TERM", "xterm")
